@@ -20,7 +20,7 @@ const struct json *json_at(const struct json *array, size_t i);
 const char *json_key_at(const struct json *object, size_t i, const struct json **out_value); // in text order
 const char *json_text(const struct json *string);  // NULL unless a string; terminated, UTF-8
 int64_t json_int(const struct json *v);
-double json_real(const struct json *v);            // int or real
+double json_number(const struct json *v);          // int or real
 bool json_bool(const struct json *v);
 // Fields of an object. `what` names the object in messages ("ticket"). Absent optional fields leave *out unchanged.
 enum mink_code json_field_string(const struct json *o, const char *what, const char *key, bool required, const char **out, struct error *e) MINK_MUST_CHECK;
