@@ -31,7 +31,8 @@ void arrow_batch_ref(struct arrow_batch *target, const struct arrow_batch *sourc
 size_t arrow_batch_bytes(const struct arrow_batch *b); // sum of buffer sizes
 
 static inline bool arrow_is_null(const struct arrow_array *a, int64_t row) {
-    return a->buffers[0].size != 0 && !(a->buffers[0].data[row >> 3] >> (row & 7) & 1);
+    // Nulls without a bitmap: the NULL type, where every row is one.
+    return a->null_count != 0 && (a->buffers[0].size == 0 || !(a->buffers[0].data[row >> 3] >> (row & 7) & 1));
 }
 
 struct ArrowArray;

@@ -3,7 +3,7 @@
 //
 // What      Decoding goes peek (message kind and body length) → verify (flatbuffer) → decode (validated arrays whose buffers are
 //           sub-slices of the body; compressed buffers are decompressed). Encoding writes a RecordBatch message and gives the body as a
-//           list of slices: nothing is joined. Metadata version V5, little-endian, buffers at multiples of 64, body padded to 8.
+//           list of slices: nothing is joined. Metadata version V5, little-endian, buffers at multiples of 64, body padded to 64.
 // Holds     No byte of a message or body is trusted before its check. A claimed uncompressed length is checked against limits before it is
 //           allocated. Errors are INVALID [BAD_ARROW] with what and where.
 // Owner     One decoder belongs to one stream and one thread at a time. Messages are bare flatbuffers here ("bare"), or encapsulated
@@ -43,6 +43,7 @@ enum mink_code ipc_encode_batch(const struct arrow_batch *b, enum codec codec, i
 enum mink_code ipc_project(const struct arrow_schema *schema, struct slice message, struct slice body, const uint32_t *columns, uint32_t column_count, struct slice *out_message, struct slices *out_body, struct error *e) MINK_MUST_CHECK;
 
 // A file or stream of IPC (the "ARROW1" file magic or an encapsulated stream), for the command line and tests.
+// Bytes that are not aligned are copied a body at a time. *schema: one reference, the caller's.
 struct ipc_stream_reader;
 enum mink_code ipc_stream_reader_open(struct slice bytes, struct ipc_stream_reader **out, struct arrow_schema **schema, struct error *e) MINK_MUST_CHECK;
 enum mink_code ipc_stream_reader_next(struct ipc_stream_reader *r, struct arrow_batch *out, bool *end, struct error *e) MINK_MUST_CHECK;

@@ -23,7 +23,10 @@ struct arrow_field {
     char *name;
     enum arrow_type type;
     bool nullable;
-    bool dictionary;          // came dictionary-encoded (values of `type`); arrays are always hydrated to plain
+    bool dictionary;          // comes dictionary-encoded on the wire (values of `type`); arrays are always hydrated to plain
+    enum arrow_type index_type; // and the wire form of it: integer type of the indices, id of the dictionary
+    int64_t dictionary_id;
+    bool view;                // UTF8, BINARY that arrive through the C data interface as views; arrays are plain
     enum arrow_unit unit;     // TIME*, TIMESTAMP, DURATION
     char *timezone;           // TIMESTAMP: NULL = none
     int32_t precision, scale; // DECIMAL128
@@ -33,6 +36,9 @@ struct arrow_field {
     struct arrow_metadata { char *key, *value; } *metadata;
     uint32_t metadata_count;
 };
+
+#define ARROW_DEPTH_MAX 64 // of nested fields; the root counts
+#define ARROW_FIELDS_MAX 65536
 
 struct arrow_schema {
     atomic_uint refs;
@@ -52,7 +58,7 @@ struct arrow_field arrow_field_make(const char *name, enum arrow_type type, bool
 void arrow_field_copy(struct arrow_field *target, const struct arrow_field *source);       // deep
 void arrow_field_deinit(struct arrow_field *f);
 bool arrow_field_type_equal(const struct arrow_field *a, const struct arrow_field *b);     // type, parameters, children; not names of the top
-void arrow_field_describe(const struct arrow_field *f, char *out, size_t size);            // "timestamp[us, UTC]", "list<int32>" as pyarrow prints
+void arrow_field_describe(const struct arrow_field *f, char *out, size_t size);            // "timestamp[us, tz=UTC]", "list<item: int32>" as pyarrow prints
 // Buffers an array of this type owns itself, in IPC order (validity first): 0 NULL, 1 STRUCT and FIXED_LIST, 2 fixed width, LIST and MAP, 3 variable.
 uint32_t arrow_field_buffer_count(const struct arrow_field *f);
 uint32_t arrow_type_bit_width(const struct arrow_field *f); // 0 for variable and nested
