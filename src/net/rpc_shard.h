@@ -3,8 +3,8 @@
 //
 // What      A protocol thread: calls of rpc_server live on it, tasks posted by others (answers of the node) run on it, timers fire on
 //           it. So the state of a call belongs to one thread and needs no lock.
-// Flow      other thread → shard_post → [lock-free list] → one alarm wakes grpc_completion_queue_next → task.run.
-// Holds     At most one wake-up is under way; a poster sets the alarm only when the loop sleeps.
+// Flow      other thread → shard_post → [lock-free list] → one event wakes grpc_completion_queue_next → task.run.
+// Holds     At most one wake-up is under way; a poster causes one only when the loop sleeps.
 // Owner     As every shard: post from any thread, the rest on its own.
 #ifndef MINK_NET_RPC_SHARD_H
 #define MINK_NET_RPC_SHARD_H
