@@ -20,11 +20,13 @@ struct rpc_stream {
     grpc_completion_queue *queue;
     struct rpc_op started, received, sent, status_came;
     unsigned under_way;
-    bool receiving, sending, ended, no_more; // no_more: a receive found the end
+    bool receiving, sending, send_failed, ended, no_more; // no_more: a receive found the end
     grpc_metadata_array headers, trailers;
     grpc_byte_buffer *message_in; // being received, or received and not yet asked for
     bool have_message;
     grpc_byte_buffer *message_given; // what the caller looks at
+    grpc_byte_buffer **kept;         // came after a send had failed; at most what flow control had let through
+    uint32_t kept_count, kept_next;
     struct slices views;
     grpc_status_code status;
     grpc_slice status_text;
@@ -70,6 +72,7 @@ static void on_sent(struct rpc_op *op, bool ok) {
     struct rpc_stream *s = container_of(op, struct rpc_stream, sent);
     s->under_way--;
     s->sending = false;
+    s->send_failed = !ok;
 }
 
 static void on_received(struct rpc_op *op, bool ok) {
@@ -156,6 +159,17 @@ static enum mink_code send(struct rpc_stream *s, grpc_op *op, struct error *e) {
     s->under_way++;
     rpc_start_batch(s->call, op, 1, &s->sent);
     while (s->sending) step(s, gpr_inf_future(GPR_CLOCK_MONOTONIC));
+    // The status comes only after every message that is before it was taken in.
+    while (s->send_failed && !s->ended) {
+        if (s->have_message) {
+            s->kept = mem_realloc(s->kept, (s->kept_count + 1) * sizeof *s->kept);
+            s->kept[s->kept_count++] = s->message_in;
+            s->message_in = NULL;
+            s->have_message = false;
+            start_receive(s);
+        }
+        step(s, gpr_inf_future(GPR_CLOCK_MONOTONIC));
+    }
     return s->ended ? ended_code(s, e) : MINK_OK;
 }
 
@@ -187,16 +201,21 @@ static void give_back(struct rpc_stream *s) {
 enum mink_code rpc_stream_receive(struct rpc_stream *s, uint32_t wait_ms, enum rpc_event *event, const struct slices **message, struct error *e) {
     give_back(s);
     gpr_timespec until = wait_ms == UINT32_MAX ? gpr_inf_future(GPR_CLOCK_MONOTONIC) : wait_ms == 0 ? gpr_inf_past(GPR_CLOCK_MONOTONIC) : in_ms(wait_ms);
-    while (!s->have_message && !(s->no_more && s->ended)) {
+    bool kept = s->kept_next < s->kept_count;
+    while (!kept && !s->have_message && !(s->no_more && s->ended)) {
         if (step(s, until)) continue;
         *event = RPC_TIMEOUT;
         return MINK_OK;
     }
-    if (s->have_message) {
-        s->message_given = s->message_in;
-        s->message_in = NULL;
-        s->have_message = false;
-        start_receive(s);
+    if (kept || s->have_message) {
+        if (kept) {
+            s->message_given = s->kept[s->kept_next++];
+        } else {
+            s->message_given = s->message_in;
+            s->message_in = NULL;
+            s->have_message = false;
+            start_receive(s);
+        }
         rpc_buffer_view(s->message_given, &s->views);
         *message = &s->views;
         *event = RPC_MESSAGE;
@@ -215,6 +234,8 @@ void rpc_stream_close(struct rpc_stream *s) {
     while (s->under_way) step(s, gpr_inf_future(GPR_CLOCK_MONOTONIC));
     give_back(s);
     if (s->message_in) grpc_byte_buffer_destroy(s->message_in);
+    while (s->kept_next < s->kept_count) grpc_byte_buffer_destroy(s->kept[s->kept_next++]);
+    mem_free(s->kept);
     grpc_metadata_array_destroy(&s->headers);
     grpc_metadata_array_destroy(&s->trailers);
     grpc_slice_unref(s->status_text);

@@ -252,9 +252,10 @@ static void on_received(struct rpc_op *op, bool ok) {
             metric_add(&bytes_received, views.bytes);
             c->ops->on_message(c, &views);
             rpc_view_deinit(&views);
-        } else {
+        } else if (!grpc_call_failed_before_recv_message(c->grpc)) {
             c->ops->on_message(c, NULL);
         }
+        // Otherwise the stream broke: the close operation tells.
     }
     if (message) grpc_byte_buffer_destroy(message);
     c->under_way--; // last: the callback may have finished the call

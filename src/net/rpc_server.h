@@ -18,7 +18,7 @@ struct rpc_server;
 struct rpc_call;
 
 struct rpc_call_ops {
-    // The message asked for by rpc_call_receive: views valid during the callback; NULL when the client has half-closed (or is gone).
+    // The message asked for by rpc_call_receive: views valid during the callback; NULL when the client has half-closed.
     void (*on_message)(struct rpc_call *c, const struct slices *message);
     void (*on_sent)(struct rpc_call *c); // the message of rpc_call_send was taken by flow control: the next may be sent
     // The client cancelled or left, or its deadline passed: stop working at once, then rpc_call_finish. At most once, never after it.
