@@ -37,7 +37,8 @@ static inline bool arrow_is_null(const struct arrow_array *a, int64_t row) {
 
 struct ArrowArray;
 struct ArrowSchema;
-// Takes the array (released when the last buffer reference goes, or at once on error). Views, dictionaries and large types are normalised.
+// Takes the array (released when the last buffer reference goes, or at once on error). Dictionaries and views become plain arrays, offsets
+// are taken out; large types stay what they are (arrow_cast makes them plain). schema: of arrow_schema_import.
 enum mink_code arrow_batch_import(struct ArrowArray *take_array, struct arrow_schema *schema, struct arrow_batch *out, struct error *e) MINK_MUST_CHECK;
 enum mink_code arrow_batch_export(const struct arrow_batch *b, struct ArrowArray *out, struct error *e) MINK_MUST_CHECK;
 

@@ -46,9 +46,15 @@ void array_slice(const struct arrow_field *f, const struct arrow_array *a, int64
 // or offsets would not fit.
 #define ARRAY_TAKE_NULL UINT32_MAX
 bool array_take(const struct arrow_field *f, const struct arrow_array *a, const uint32_t *rows, int64_t count, uint64_t *budget, struct arrow_array *out);
+// A FLOAT16, FLOAT32 or FLOAT64 value.
+double arrow_real_at(const struct arrow_field *f, const struct arrow_array *a, int64_t row);
 void array_concat(const struct arrow_field *f, const struct arrow_array *const *parts, size_t count, struct arrow_array *out);
 // Checks what the bytes of a well-formed array mean: offsets, UTF-8, null counts; then normalises it to what array.h promises.
 // The buffers hold at least what `length` needs (an offsets buffer may be empty when length is 0); children are valid already.
 enum mink_code array_validate(const struct arrow_field *f, struct arrow_array *a, int64_t claimed_nulls, struct error *e) MINK_MUST_CHECK;
+
+// Dictionary values at the indices' places (integers of f->index_type); a null index, or one of a null value, gives null. values: NULL when
+// none were sent, which is fine for nulls only. budget as in array_take.
+enum mink_code array_hydrate(const struct arrow_field *f, const struct arrow_array *indices, const struct arrow_array *values, uint64_t *budget, struct arrow_array *out, struct error *e) MINK_MUST_CHECK;
 
 #endif

@@ -7,7 +7,6 @@
 #include "arrow/ipc.h"
 
 #include "arrow/ipc_internal.h"
-#include "arrow/kernel.h"
 #include "base/mem.h"
 
 #include <inttypes.h>
@@ -141,43 +140,6 @@ static enum mink_code take_validity(struct walk *w, int64_t length, int64_t null
 
 static enum mink_code walk_array(struct walk *w, const struct arrow_field *f, bool hydrated, struct arrow_array *out);
 
-static double nulls_bytes(const struct arrow_field *f, double length) {
-    double bytes = length * (arrow_type_bit_width(f) + 64) / 8;
-    for (uint32_t i = 0; i < f->child_count; i++) bytes += nulls_bytes(&f->children[i], f->type == ARROW_FIXED_LIST ? length * f->width : f->type == ARROW_STRUCT ? length : 0);
-    return bytes;
-}
-
-// Indices as row numbers; nulls and what points at a null come out null.
-static enum mink_code hydrate(struct walk *w, const struct arrow_field *f, const struct arrow_array *indices, struct arrow_array *out) {
-    const struct dictionary *dictionary = dictionary_of(w->decoder, f);
-    if (dictionary == NULL || !dictionary->present) {
-        if (indices->null_count < indices->length) return ipc_bad(w->e, "dictionary %" PRId64 " was never sent", f->dictionary_id);
-    }
-    struct arrow_field index = {.type = f->index_type};
-    uint32_t width = arrow_type_bit_width(&index) / 8;
-    bool is_signed = f->index_type <= ARROW_INT64;
-    uint64_t bound = dictionary && dictionary->present ? (uint64_t)dictionary->array.length : 0;
-    if ((uint64_t)indices->length * 4 > w->budget) return ipc_bad(w->e, "dictionary indices are over the limit of %" PRIu64 " bytes a batch", w->decoder->batch_bytes_max);
-    uint32_t *rows = mem_new_array(uint32_t, (size_t)indices->length);
-    enum mink_code code = MINK_OK;
-    for (int64_t i = 0; i < indices->length && code == MINK_OK; i++) {
-        uint64_t v = 0;
-        memcpy(&v, indices->buffers[1].data + (size_t)i * width, width);
-        if (is_signed && width < 8) v = (uint64_t)((int64_t)(v << (64 - 8 * width)) >> (64 - 8 * width));
-        if (arrow_is_null(indices, i)) rows[i] = ARRAY_TAKE_NULL;
-        else if (v < bound) rows[i] = (uint32_t)v;
-        else code = ipc_bad(w->e, "dictionary index %" PRId64 " at row %" PRId64 ", the dictionary has %" PRIu64 " values", (int64_t)v, i, bound);
-    }
-    static const struct arrow_array nothing;
-    const struct arrow_array *values = dictionary && dictionary->present ? &dictionary->array : &nothing;
-    bool all_null = values == &nothing;
-    if (code == MINK_OK && all_null && nulls_bytes(f, (double)indices->length) <= (double)w->budget) arrow_nulls(f, indices->length, out);
-    else if (code == MINK_OK && (all_null || !array_take(f, values, rows, indices->length, &w->budget, out)))
-        code = ipc_bad(w->e, "dictionary values come to more than the limit of %" PRIu64 " bytes a batch", w->decoder->batch_bytes_max);
-    mem_free(rows);
-    return code;
-}
-
 static enum mink_code walk_indices(struct walk *w, const struct arrow_field *f, const struct ipc_node *node, struct arrow_array *out) {
     struct arrow_field index = {.name = f->name, .type = f->index_type};
     struct arrow_array indices = {.length = node->length};
@@ -185,7 +147,8 @@ static enum mink_code walk_indices(struct walk *w, const struct arrow_field *f, 
     enum mink_code code = take_validity(w, node->length, node->null_count, &indices.buffers[0]);
     if (code == MINK_OK) code = take_exact(w, fixed_bytes(&index, node->length), &indices.buffers[1]);
     if (code == MINK_OK) code = array_validate(&index, &indices, node->null_count, w->e);
-    if (code == MINK_OK) code = hydrate(w, f, &indices, out);
+    const struct dictionary *dictionary = dictionary_of(w->decoder, f);
+    if (code == MINK_OK) code = array_hydrate(f, &indices, dictionary && dictionary->present ? &dictionary->array : NULL, &w->budget, out, w->e);
     arrow_array_deinit(&indices);
     return code;
 }

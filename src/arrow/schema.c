@@ -201,6 +201,7 @@ const char *arrow_field_check(const struct arrow_field *f) {
         if (entries->type != ARROW_STRUCT || entries->dictionary || entries->child_count != 2) return "a map needs a struct of key and value";
     }
     if (f->type == ARROW_DECIMAL128 && (f->precision < 1 || f->precision > 38)) return "decimal precision outside 1 to 38";
+    if (f->type == ARROW_DECIMAL128 && (f->scale < -38 || f->scale > 38)) return "decimal scale outside -38 to 38";
     if (f->type == ARROW_FIXED_BINARY && (f->width < 0 || f->width > (1 << 24))) return "width outside 0 to 16777216";
     if (f->type == ARROW_FIXED_LIST && (f->width < 0 || f->width > (1 << 24))) return "list size outside 0 to 16777216";
     if ((f->type == ARROW_TIME32 && f->unit > ARROW_MILLI) || (f->type == ARROW_TIME64 && f->unit < ARROW_MICRO)) return "time unit does not fit its width";

@@ -37,7 +37,7 @@ struct arrow_field {
     uint32_t metadata_count;
 };
 
-#define ARROW_DEPTH_MAX 64 // of nested fields; the root counts
+#define ARROW_DEPTH_MAX 24 // of nested fields; a JSON writer nests to 31
 #define ARROW_FIELDS_MAX 65536
 
 struct arrow_schema {

@@ -77,16 +77,15 @@ static inline void test_stream_deinit(struct test_stream *s) {
     arrow_schema_unref(s->schema);
 }
 
-// Equal as values: bytes behind nulls and bits behind the end do not count.
-static inline bool test_array_equal(const struct arrow_field *f, const struct arrow_array *a, const struct arrow_array *b) {
-    if (a->length != b->length || a->null_count != b->null_count || a->child_count != b->child_count) return false;
-    for (int64_t i = 0; i < a->length; i++) {
-        if (arrow_is_null(a, i) != arrow_is_null(b, i)) return false;
-    }
-    if (f->type == ARROW_NULL) return true;
+// Equal as values: bytes behind nulls, members of null structs and bits behind the end do not count. hidden: rows not to look at, or NULL.
+static inline bool test_array_equal_but(const struct arrow_field *f, const struct arrow_array *a, const struct arrow_array *b, const bool *hidden) {
+    if (a->length != b->length || a->child_count != b->child_count) return false;
+    if (hidden == NULL && a->null_count != b->null_count) return false;
     uint32_t width = arrow_type_bit_width(f);
     for (int64_t i = 0; i < a->length; i++) {
-        if (arrow_is_null(a, i)) continue;
+        if (hidden && hidden[i]) continue;
+        if (arrow_is_null(a, i) != arrow_is_null(b, i)) return false;
+        if (f->type == ARROW_NULL || arrow_is_null(a, i)) continue;
         if (width == 1) {
             if (((a->buffers[1].data[i >> 3] ^ b->buffers[1].data[i >> 3]) >> (i & 7)) & 1) return false;
         } else if (width) {
@@ -104,10 +103,16 @@ static inline bool test_array_equal(const struct arrow_field *f, const struct ar
             if (memcmp(a->buffers[1].data + (size_t)i * size, b->buffers[1].data + (size_t)i * size, 2 * size) != 0) return false;
         }
     }
-    for (uint32_t c = 0; c < a->child_count; c++) {
-        if (!test_array_equal(&f->children[c], &a->children[c], &b->children[c])) return false;
-    }
-    return true;
+    int64_t per_row = f->type == ARROW_STRUCT ? 1 : f->type == ARROW_FIXED_LIST ? f->width : 0;
+    bool *below = per_row ? mem_new_array(bool, (size_t)(a->length * per_row)) : NULL, equal = true;
+    for (int64_t i = 0; i < a->length * per_row; i++) below[i] = arrow_is_null(a, i / per_row) || (hidden && hidden[i / per_row]);
+    for (uint32_t c = 0; c < a->child_count && equal; c++) equal = test_array_equal_but(&f->children[c], &a->children[c], &b->children[c], below);
+    mem_free(below);
+    return equal;
+}
+
+static inline bool test_array_equal(const struct arrow_field *f, const struct arrow_array *a, const struct arrow_array *b) {
+    return test_array_equal_but(f, a, b, NULL);
 }
 
 static inline bool test_batch_equal(const struct arrow_batch *a, const struct arrow_batch *b) {
