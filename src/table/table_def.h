@@ -6,6 +6,7 @@
 // Owner     Immutable after it is made; counted; any thread.
 #ifndef MINK_TABLE_TABLE_DEF_H
 #define MINK_TABLE_TABLE_DEF_H
+#include "base/compress.h"
 #include "base/json.h"
 #include "table/type.h"
 
