@@ -69,7 +69,7 @@ struct node_append {
     struct slice slab; uint8_t *slab_data; struct slice message; uint64_t body_size; // slab empty = none; taken
     // results
     enum mink_code code; struct error error;
-    struct node_range *ranges; uint32_t range_count; // freed after on_done returns
+    struct node_range *ranges; uint32_t range_count; // freed by the node after on_done returned; the request itself may be gone by then
     bool duplicate;
     void *private_state;
 };
