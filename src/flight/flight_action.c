@@ -202,7 +202,7 @@ static void rewrite(const struct json *v, struct json_writer *w) {
         snprintf(text, sizeof text, "%" PRId64, json_int(v));
         json_put_string(w, text);
         break;
-    case JSON_REAL: json_put_real(w, json_real(v)); break;
+    case JSON_REAL: json_put_real(w, json_number(v)); break;
     case JSON_BOOL: json_put_bool(w, json_bool(v)); break;
     case JSON_STRING: json_put_string(w, json_text(v)); break;
     case JSON_ARRAY:
