@@ -29,11 +29,15 @@ void ipc_decoder_free(struct ipc_decoder *d);
 struct ipc_batch_info {
     int64_t row_count;
     enum codec codec;       // of the body
-    bool plain;             // V5, no dictionaries, buffers 8-aligned inside the body: may be stored as it is
+    bool plain;             // V5, bare, no dictionaries, buffers 8-aligned inside the body: the body may be stored as it is, with ipc_rewrite's message
 };
 enum mink_code ipc_decoder_dictionary(struct ipc_decoder *d, struct slice message, struct slice body, struct error *e) MINK_MUST_CHECK;
 // body must be 8-byte aligned in memory. Full validation. info may be NULL.
 enum mink_code ipc_decoder_batch(struct ipc_decoder *d, struct slice message, struct slice body, struct arrow_batch *out, struct ipc_batch_info *info, struct error *e) MINK_MUST_CHECK;
+
+// A plain message as we would lay it out, padded to its own size. What is stored goes to readers whose flatbuffer verifiers are stricter than
+// our reading, so bytes of a stranger's making must not get there.
+struct slice ipc_rewrite(struct slice message);
 
 // message: bare flatbuffer; body: 64-aligned buffers and padding as slices that share the batch's buffers (or compressed copies).
 enum mink_code ipc_encode_batch(const struct arrow_batch *b, enum codec codec, int level, struct slice *message, struct slices *body, struct error *e) MINK_MUST_CHECK;

@@ -190,7 +190,8 @@ static enum mink_code walk_array(struct walk *w, const struct arrow_field *f, bo
 
 static enum mink_code walk_begin(struct walk *w, const struct ipc_decoder *d, struct ipc_message *m, struct ipc_record *r, struct slice body, struct error *e) {
     MINK_TRY(ipc_read_record(m, r, e));
-    *w = (struct walk){.decoder = d, .record = r, .body = body, .budget = d->batch_bytes_max, .e = e, .plain = m->version == 4};
+    *w = (struct walk){.decoder = d, .record = r, .body = body, .budget = d->batch_bytes_max, .e = e};
+    w->plain = m->version == 4 && !m->encapsulated && body.size % 8 == 0 && ipc_record_size(r->nodes.count, r->buffers.count, r->codec) <= m->fb.size;
     if (m->body_size != body.size) return ipc_bad(e, "body has %zu bytes, its message says %" PRIu64, body.size, m->body_size);
     if (body.size > d->batch_bytes_max) return ipc_bad(e, "body of %zu bytes is over the limit of %" PRIu64, body.size, d->batch_bytes_max);
     if (body.size && (uintptr_t)body.data % 8 != 0) return ipc_bad(e, "body is not aligned to 8 bytes in memory");
@@ -228,7 +229,7 @@ enum mink_code ipc_decoder_batch(struct ipc_decoder *d, struct slice message, st
         arrow_batch_deinit(&batch);
         return code;
     }
-    if (info) *info = (struct ipc_batch_info){r.row_count, r.codec, w.plain && body.size % 8 == 0};
+    if (info) *info = (struct ipc_batch_info){r.row_count, r.codec, w.plain};
     *out = batch;
     return MINK_OK;
 }

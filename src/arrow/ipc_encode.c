@@ -17,8 +17,12 @@ static void put(uint8_t *p, uint32_t at, uint64_t v, uint32_t width) { memcpy(p 
 //    36 vtable of RecordBatch (length, nodes, buffers, compression)                       48 RecordBatch
 //    72 vtable of BodyCompression, 80 BodyCompression: only when compressed
 //     n nodes: count at n + 4, structs from n + 8;  b buffers likewise.
+uint32_t ipc_record_size(uint32_t node_count, uint32_t buffer_count, enum codec codec) {
+    return (codec == CODEC_NONE ? 72 : 88) + 8 + 16 * node_count + 8 + 16 * buffer_count;
+}
+
 struct slice ipc_write_record(int64_t row_count, const struct ipc_node *nodes, uint32_t node_count, const struct ipc_range *buffers, uint32_t buffer_count, enum codec codec, uint64_t body_size) {
-    uint32_t n = codec == CODEC_NONE ? 72 : 88, b = n + 8 + 16 * node_count, size = b + 8 + 16 * buffer_count;
+    uint32_t n = codec == CODEC_NONE ? 72 : 88, b = n + 8 + 16 * node_count, size = ipc_record_size(node_count, buffer_count, codec);
     uint8_t *p;
     struct slice message = slice_new(size, &p);
     memset(p, 0, size);
@@ -153,6 +157,26 @@ struct slice ipc_encode_schema(const struct arrow_schema *s, bool encapsulated) 
     ArrowIpcEncoderReset(&encoder);
     ArrowSchemaRelease(&exported);
     return out;
+}
+
+struct slice ipc_rewrite(struct slice message) {
+    struct ipc_message m;
+    struct ipc_record r;
+    mink_assert(ipc_read_message(message, &m, NULL) == MINK_OK && ipc_read_record(&m, &r, NULL) == MINK_OK);
+    mink_assert(ipc_record_size(r.nodes.count, r.buffers.count, r.codec) <= message.size);
+    struct ipc_node *nodes = mem_new_array(struct ipc_node, r.nodes.count);
+    struct ipc_range *buffers = mem_new_array(struct ipc_range, r.buffers.count);
+    for (uint32_t i = 0; i < r.nodes.count; i++) nodes[i] = ipc_node_at(&r, i);
+    for (uint32_t i = 0; i < r.buffers.count; i++) buffers[i] = ipc_range_at(&r, i);
+    struct slice written = ipc_write_record(r.row_count, nodes, r.nodes.count, buffers, r.buffers.count, r.codec, m.body_size);
+    mem_free(nodes);
+    mem_free(buffers);
+    uint8_t *data;
+    struct slice padded = slice_new(message.size, &data);
+    memset(data, 0, message.size);
+    memcpy(data, written.data, written.size);
+    slice_unref(&written);
+    return padded;
 }
 
 // The buffers of the chosen columns, in runs that lie together in the source, so that a run is one slice.

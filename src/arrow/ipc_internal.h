@@ -18,6 +18,7 @@ struct ipc_message {
     struct flatbuffer fb;
     struct fb_table root, header;
     enum ipc_kind kind;
+    bool encapsulated;
     int version; // 3 = V4, 4 = V5
     uint64_t body_size;
 };
@@ -46,7 +47,8 @@ static inline struct ipc_range ipc_range_at(const struct ipc_record *r, uint32_t
     return (struct ipc_range){fb_i64_at(r->fb, r->buffers.at + 16 * i), fb_i64_at(r->fb, r->buffers.at + 16 * i + 8)};
 }
 
-// The flatbuffer of a record batch message.
+// The flatbuffer of a record batch message, and its size.
+uint32_t ipc_record_size(uint32_t node_count, uint32_t buffer_count, enum codec codec);
 struct slice ipc_write_record(int64_t row_count, const struct ipc_node *nodes, uint32_t node_count, const struct ipc_range *buffers, uint32_t buffer_count, enum codec codec, uint64_t body_size);
 
 #endif

@@ -22,11 +22,12 @@ enum mink_code ipc_bad(struct error *e, const char *format, ...) {
 enum mink_code ipc_read_message(struct slice message, struct ipc_message *out, struct error *e) {
     // Encapsulated: ff ff ff ff, length. A bare flatbuffer begins with the root's position, which is never that large.
     uint32_t prefix[2];
-    if (message.size >= 8 && (memcpy(prefix, message.data, 8), prefix[0] == UINT32_MAX)) {
+    bool encapsulated = message.size >= 8 && (memcpy(prefix, message.data, 8), prefix[0] == UINT32_MAX);
+    if (encapsulated) {
         if (prefix[1] > message.size - 8) return ipc_bad(e, "message is cut off: %" PRIu32 " bytes of metadata are announced, %zu are there", prefix[1], message.size - 8);
         message = slice_view(message, 8, prefix[1]);
     }
-    *out = (struct ipc_message){0};
+    *out = (struct ipc_message){.encapsulated = encapsulated};
     fb_init(&out->fb, message);
     out->root = fb_root(&out->fb);
     out->version = (int)fb_int(&out->root, 0, 2, 0);

@@ -372,6 +372,47 @@ static void a_dictionary_never_sent_is_an_error(void **state) {
     slice_unref(&bytes);
 }
 
+// Messages of pyarrow, laid out again: other bytes, the same values, the same size.
+static void a_rewritten_message_is_ours(void **state) {
+    static const char *const files[] = {"types.arrows", "types_zstd.arrows", "strings_lz4.arrows"};
+    for (size_t k = 0; k < 3; k++) {
+        struct slice bytes = test_golden(files[k]);
+        struct test_stream s = test_read_stream(bytes);
+        struct ipc_message_info info;
+        uint32_t size;
+        memcpy(&size, bytes.data + 4, 4);
+        size_t at = 8 + size; // behind the schema
+        memcpy(&size, bytes.data + at + 4, 4);
+        struct slice message = slice_view(bytes, at + 8, size);
+        assert_fine(ipc_peek(message, &info, &why));
+        struct slice body = slice_copy(bytes.data + at + 8 + size, info.body_size);
+        struct ipc_decoder *d = ipc_decoder_new(s.schema, 1 << 20);
+        struct arrow_batch out;
+        struct ipc_batch_info batch_info;
+        assert_fine(ipc_decoder_batch(d, message, body, &out, &batch_info, &why));
+        arrow_batch_deinit(&out);
+        assert_true(batch_info.plain); // what pyarrow sends has room for ours
+        struct slice ours = ipc_rewrite(message);
+        assert_int_equal(ours.size, message.size);
+        assert_fine(ipc_decoder_batch(d, ours, body, &out, &batch_info, &why));
+        assert_true(test_batch_equal(&s.batches[0], &out));
+        arrow_batch_deinit(&out);
+        struct slice again = ipc_rewrite(ours);
+        assert_memory_equal(again.data, ours.data, ours.size);
+        // Encapsulated: read, but not to be stored.
+        struct slice with_prefix = slice_view(bytes, at, 8 + size);
+        assert_fine(ipc_decoder_batch(d, with_prefix, body, &out, &batch_info, &why));
+        assert_false(batch_info.plain);
+        arrow_batch_deinit(&out);
+        slice_unref(&again);
+        slice_unref(&ours);
+        slice_unref(&body);
+        ipc_decoder_free(d);
+        test_stream_deinit(&s);
+        slice_unref(&bytes);
+    }
+}
+
 static void a_stream_cut_anywhere_is_an_error_or_ends_at_a_message(void **state) {
     struct slice bytes = test_golden("dictionary_delta.arrows");
     uint32_t ends = 0;
@@ -434,6 +475,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(damage_is_told_with_column_and_place),
         cmocka_unit_test(claimed_sizes_are_checked_before_memory_is_taken),
         cmocka_unit_test(a_dictionary_never_sent_is_an_error),
+        cmocka_unit_test(a_rewritten_message_is_ours),
         cmocka_unit_test(a_stream_cut_anywhere_is_an_error_or_ends_at_a_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
