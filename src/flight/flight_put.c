@@ -293,7 +293,7 @@ static enum mink_code append(struct put *p, struct flight_data *d, struct error 
     if (p->identity && info.plain && d->slab.size) {
         b->append.slab = d->slab;
         b->append.slab_data = d->slab_data;
-        b->append.message = slice_ref(d->header);
+        b->append.message = ipc_rewrite(d->header);
         b->append.body_size = d->body.size;
         d->slab = slice_empty();
     }
