@@ -44,36 +44,17 @@ static enum mink_code import_dictionary(const struct importer *im, const struct 
     return code;
 }
 
-// Views: 4 bytes of length, then 12 bytes inline, or 4 of prefix, buffer number and offset.
 static enum mink_code import_views(const struct importer *im, const struct arrow_field *f, const struct ArrowArray *a, struct arrow_array *out) {
-    int64_t variadic = a->n_buffers - 3, total = 0;
-    const uint8_t *views = a->buffers[1];
+    int64_t count = a->n_buffers - 3;
     const int64_t *sizes = a->buffers[a->n_buffers - 1];
-    for (int64_t i = 0; i < a->length; i++) {
-        int32_t view[4];
-        if (out->buffers[0].size && !bit_get(out->buffers[0].data, i)) continue;
-        memcpy(view, views + 16 * (a->offset + i), 16);
-        if (view[0] < 0 || (view[0] > 12 && (view[2] < 0 || view[2] >= variadic || view[3] < 0 || (int64_t)view[3] + view[0] > sizes[view[2]])))
-            return ipc_bad(im->e, "field %.60s: a view reaches behind its buffer at row %" PRId64, f->name, i);
-        total += view[0];
-    }
-    if (total > INT32_MAX) return ipc_bad(im->e, "field %.60s: more than 2 GiB of text in one batch", f->name);
-    uint8_t *offsets, *bytes;
-    out->buffers[1] = slice_new(((size_t)a->length + 1) * 4, &offsets);
-    out->buffers[2] = slice_new((size_t)total, &bytes);
-    int32_t at = 0;
-    memcpy(offsets, &at, 4);
-    for (int64_t i = 0; i < a->length; i++) {
-        int32_t view[4];
-        if (!out->buffers[0].size || bit_get(out->buffers[0].data, i)) {
-            const uint8_t *p = views + 16 * (a->offset + i);
-            memcpy(view, p, 16);
-            memcpy(bytes + at, view[0] <= 12 ? p + 4 : (const uint8_t *)a->buffers[2 + view[2]] + view[3], (size_t)view[0]);
-            at += view[0];
-        }
-        memcpy(offsets + 4 * (i + 1), &at, 4);
-    }
-    return MINK_OK;
+    uint64_t budget = (uint64_t)INT32_MAX * 8;
+    if (count > 0 && sizes == NULL) return ipc_bad(im->e, "field %.60s: sizes of its buffers are missing", f->name);
+    struct slice *data = mem_new_array(struct slice, (size_t)count);
+    for (int64_t i = 0; i < count; i++) data[i] = slice_borrow(a->buffers[2 + i], sizes[i] > 0 && a->buffers[2 + i] ? (size_t)sizes[i] : 0);
+    const uint8_t *views = a->length ? (const uint8_t *)a->buffers[1] + 16 * (size_t)a->offset : NULL;
+    enum mink_code code = array_from_views(f, views, data, count, &budget, out, im->e);
+    mem_free(data);
+    return code;
 }
 
 static enum mink_code import_children(const struct importer *im, const struct arrow_field *f, const struct ArrowArray *a, struct arrow_array *out) {

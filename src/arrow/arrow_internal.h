@@ -57,4 +57,7 @@ enum mink_code array_validate(const struct arrow_field *f, struct arrow_array *a
 // none were sent, which is fine for nulls only. budget as in array_take.
 enum mink_code array_hydrate(const struct arrow_field *f, const struct arrow_array *indices, const struct arrow_array *values, uint64_t *budget, struct arrow_array *out, struct error *e) MINK_MUST_CHECK;
 
+// out has its length and validity; offsets and bytes are made from views (16 bytes a row) into data buffers. UTF-8 is not checked here.
+enum mink_code array_from_views(const struct arrow_field *f, const uint8_t *views, const struct slice *data, int64_t data_count, uint64_t *budget, struct arrow_array *out, struct error *e) MINK_MUST_CHECK;
+
 #endif

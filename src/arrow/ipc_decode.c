@@ -61,7 +61,7 @@ struct walk {
     const struct ipc_decoder *decoder;
     const struct ipc_record *record;
     struct slice body;
-    uint32_t node, buffer;
+    uint32_t node, buffer, view;
     uint64_t budget; // bytes that decompression and dictionaries may still make
     bool plain;
     struct error *e;
@@ -153,6 +153,26 @@ static enum mink_code walk_indices(struct walk *w, const struct arrow_field *f, 
     return code;
 }
 
+static enum mink_code walk_views(struct walk *w, const struct arrow_field *f, struct arrow_array *out) {
+    struct slice views;
+    w->plain = false;
+    if (w->view == w->record->view_buffers.count) return ipc_bad(w->e, "field %.60s: the number of its buffers is missing", f->name);
+    int64_t count = fb_i64_at(w->record->fb, w->record->view_buffers.at + 8 * w->view++), read = 0;
+    MINK_TRY(take_exact(w, (size_t)out->length * 16, &views));
+    if (count < 0 || count > w->record->buffers.count - w->buffer) {
+        slice_unref(&views);
+        return ipc_bad(w->e, "field %.60s: it has %" PRId64 " buffers, %" PRIu32 " are left", f->name, count, w->record->buffers.count - w->buffer);
+    }
+    struct slice *data = mem_new_array(struct slice, (size_t)count);
+    enum mink_code code = MINK_OK;
+    for (; read < count && code == MINK_OK; read++) code = take_buffer(w, 0, &data[read]);
+    if (code == MINK_OK) code = array_from_views(f, views.data, data, count, &w->budget, out, w->e);
+    for (int64_t i = 0; i < read; i++) slice_unref(&data[i]);
+    mem_free(data);
+    slice_unref(&views);
+    return code;
+}
+
 static enum mink_code walk_parts(struct walk *w, const struct arrow_field *f, const struct ipc_node *node, struct arrow_array *out) {
     out->length = node->length;
     if (f->type == ARROW_NULL) {
@@ -160,7 +180,9 @@ static enum mink_code walk_parts(struct walk *w, const struct arrow_field *f, co
         return array_validate(f, out, -1, w->e);
     }
     MINK_TRY(take_validity(w, node->length, node->null_count, &out->buffers[0]));
-    if (type_is_bytes(f->type) || type_is_list(f->type)) {
+    if (f->view) {
+        MINK_TRY(walk_views(w, f, out));
+    } else if (type_is_bytes(f->type) || type_is_list(f->type)) {
         size_t width = offset_width(f);
         MINK_TRY(take_exact(w, node->length ? ((size_t)node->length + 1) * width : 0, &out->buffers[1]));
         if (type_is_bytes(f->type)) MINK_TRY(take_buffer(w, 0, &out->buffers[2]));

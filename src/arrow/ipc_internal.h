@@ -27,6 +27,7 @@ struct ipc_record {
     const struct flatbuffer *fb;
     int64_t row_count;
     struct fb_vector nodes, buffers;
+    struct fb_vector view_buffers; // i64 a view column: how many buffers it has besides validity and views
     enum codec codec;
 };
 

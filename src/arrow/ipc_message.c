@@ -55,6 +55,7 @@ enum mink_code ipc_read_record(struct ipc_message *m, struct ipc_record *out, st
     out->row_count = fb_int(&record, 0, 8, 0);
     out->nodes = fb_vector(&record, 1, 16);
     out->buffers = fb_vector(&record, 2, 16);
+    out->view_buffers = fb_vector(&record, 4, 8);
     if (fb_sub(&record, 3, &compression)) {
         int64_t codec = fb_int(&compression, 0, 1, 0), method = fb_int(&compression, 1, 1, 0);
         if (codec < 0 || codec > 1 || method != 0) return ipc_bad(e, "compression codec %" PRId64 " with method %" PRId64 " is not known", codec, method);
@@ -173,8 +174,11 @@ static enum mink_code read_type(int64_t type, const struct fb_table *t, struct a
     case 20: out->type = ARROW_LARGE_UTF8; return MINK_OK;
     case 21: out->type = ARROW_LARGE_LIST; return MINK_OK;
     case 22: return unsupported(e, out, "run_end_encoded", "decode it before sending");
-    case 23: return unsupported(e, out, "binary_view", "cast it to binary");
-    case 24: return unsupported(e, out, "string_view", "cast it to string");
+    case 23:
+    case 24:
+        out->type = type == 23 ? ARROW_BINARY : ARROW_UTF8;
+        out->view = true;
+        return MINK_OK;
     case 25: return unsupported(e, out, "list_view", "cast it to list");
     case 26: return unsupported(e, out, "large_list_view", "cast it to list");
     default: return ipc_bad(e, "schema: field %.60s: type number %d", out->name, (int)type);

@@ -188,18 +188,29 @@ void arrow_take(const struct arrow_batch *b, const uint32_t *rows, size_t row_co
 
 // ---- concat
 
+// Bits behind count in the last byte of `from` do not count; `to` is zero from bit `at` on.
+static void append_bits(uint8_t *to, int64_t at, const uint8_t *from, int64_t count) {
+    uint32_t shift = at & 7;
+    size_t bytes = bits_bytes(count);
+    to += at >> 3;
+    for (size_t i = 0; i < bytes; i++) {
+        uint32_t v = from ? from[i] : 0xff; // no bitmap: all ones
+        if (i + 1 == bytes && count % 8) v &= (1u << (count % 8)) - 1;
+        v <<= shift;
+        to[i] |= (uint8_t)v;
+        if (v >> 8) to[i + 1] |= (uint8_t)(v >> 8);
+    }
+}
+
 static struct slice concat_bits(const struct arrow_array *const *parts, size_t count, uint32_t buffer, int64_t length) {
     uint8_t *to;
     struct slice bits = slice_new(bits_bytes(length), &to);
     memset(to, 0, bits.size);
     int64_t at = 0;
     for (size_t p = 0; p < count; p++) {
-        const uint8_t *from = parts[p]->buffers[buffer].data;
-        // No validity bitmap: all valid.
-        bool ones = parts[p]->buffers[buffer].size == 0;
-        for (int64_t i = 0; i < parts[p]->length; i++, at++) {
-            if (ones || bit_get(from, i)) bit_set(to, at);
-        }
+        struct slice from = parts[p]->buffers[buffer];
+        append_bits(to, at, from.size ? from.data : NULL, parts[p]->length);
+        at += parts[p]->length;
     }
     return bits;
 }

@@ -26,7 +26,7 @@ struct arrow_field {
     bool dictionary;          // comes dictionary-encoded on the wire (values of `type`); arrays are always hydrated to plain
     enum arrow_type index_type; // and the wire form of it: integer type of the indices, id of the dictionary
     int64_t dictionary_id;
-    bool view;                // UTF8, BINARY that arrive through the C data interface as views; arrays are plain
+    bool view;                // UTF8, BINARY: comes as views on the wire; arrays are plain, too
     enum arrow_unit unit;     // TIME*, TIMESTAMP, DURATION
     char *timezone;           // TIMESTAMP: NULL = none
     int32_t precision, scale; // DECIMAL128

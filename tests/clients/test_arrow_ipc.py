@@ -11,8 +11,10 @@ BUILD = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 and not sys.argv[1].st
 
 
 def plain(array):
-    """Dictionaries replaced by their values, as Mink does."""
+    """Dictionaries and views replaced by their values, as Mink does."""
     t = array.type
+    if t in (pa.string_view(), pa.binary_view()):
+        return array.cast(pa.string() if t == pa.string_view() else pa.binary())
     if pa.types.is_dictionary(t):
         return plain(array.dictionary_decode())
     if pa.types.is_struct(t):
@@ -48,7 +50,7 @@ class Recode(unittest.TestCase):
 
 
 for path in sorted(GOLDEN.iterdir()):
-    if path.name in ("string_view.arrows", "union.arrows"):
+    if path.name in ("list_view.arrows", "union.arrows"):
         continue
     for codec in ([], ["zstd"], ["lz4"]):
         setattr(Recode, "_".join(["test", path.stem] + codec), lambda self, p=path, c=codec: self.check(p, c))

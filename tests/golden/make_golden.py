@@ -100,8 +100,13 @@ def main():
         "struct": pa.StructArray.from_arrays([inner.slice(0, 3), pa.DictionaryArray.from_arrays(pa.array([1, 0, 1], pa.int64()), pa.array([[1, 2], [3]]))], ["s", "l"]),
     })
     write("dictionary_nested.arrows", nested.schema, [nested], compression="zstd")
-    view = pa.record_batch({"v": pa.array(["a", "bb"], pa.string_view())})
-    write("string_view.arrows", view.schema, [view])
+    texts = ["", "a", "twelve bytes", None, "thirteen byte", "a long text that lies in a buffer ✓", "ünïcödé"] * 3
+    views = pa.record_batch({"s": pa.array(texts, pa.string_view()), "b": pa.array([t and t.encode() for t in texts], pa.binary_view()), "n": pa.array(range(21)),
+                             "l": pa.array([[t, "another long text in a list"] for t in texts], pa.list_(pa.string_view()))})
+    write("views.arrows", views.schema, [views, views.slice(5, 0), views.slice(2, 4)])
+    write("views_zstd.arrows", views.schema, [views], compression="zstd")
+    listview = pa.record_batch({"v": pa.array([[1], [2, 3]], pa.list_view(pa.int32()))})
+    write("list_view.arrows", listview.schema, [listview])
     union = pa.record_batch({"u": pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [pa.array([1, 2]), pa.array(["a", "b"])])})
     write("union.arrows", union.schema, [union])
 

@@ -7,7 +7,7 @@ static struct error why;
 
 static const char *const golden_files[] = {"types.arrows", "types_sliced.arrows", "types_zstd.arrows", "types_lz4.arrows", "strings_zstd.arrows",
     "strings_lz4.arrows", "empty.arrows", "no_columns.arrows", "types_file.arrow", "dictionary.arrows", "dictionary_replaced.arrows",
-    "dictionary_delta.arrows", "dictionary_nested.arrows"};
+    "dictionary_delta.arrows", "dictionary_nested.arrows", "views.arrows", "views_zstd.arrows"};
 
 static const struct arrow_array *column(const struct arrow_batch *b, const char *name) {
     int32_t i = arrow_schema_find(b->schema, name);
@@ -115,6 +115,23 @@ static void dictionaries_come_out_plain(void **state) {
     test_stream_deinit(&s);
 }
 
+static void views_come_out_plain(void **state) {
+    struct test_stream s = test_read_golden("views.arrows"), zstd = test_read_golden("views_zstd.arrows");
+    struct arrow_batch *b = &s.batches[0];
+    assert_int_equal(b->row_count, 21);
+    string_is(column(b, "s"), 0, "");
+    string_is(column(b, "s"), 2, "twelve bytes");
+    assert_true(arrow_is_null(column(b, "s"), 3));
+    string_is(column(b, "s"), 5, "a long text that lies in a buffer ✓");
+    string_is(column(b, "b"), 20, "ünïcödé");
+    string_is(&column(b, "l")->children[0], 9, "another long text in a list");
+    assert_int_equal(s.batches[1].row_count, 0);
+    string_is(column(&s.batches[2], "s"), 3, "a long text that lies in a buffer ✓");
+    assert_true(test_batch_equal(b, &zstd.batches[0]));
+    test_stream_deinit(&s);
+    test_stream_deinit(&zstd);
+}
+
 struct encoded { struct slice message, body; };
 
 static struct encoded encode(const struct arrow_batch *b, enum codec codec) {
@@ -203,12 +220,12 @@ static void projection_of_neighbours_is_one_slice(void **state) {
 }
 
 static void unsupported_types_are_named(void **state) {
-    struct slice bytes = test_golden("string_view.arrows");
+    struct slice bytes = test_golden("list_view.arrows");
     struct ipc_stream_reader *r;
     struct arrow_schema *schema;
     assert_code(MINK_UNSUPPORTED, ipc_stream_reader_open(bytes, &r, &schema, &why));
-    assert_string_equal(why.message, "column v: type string_view is not supported");
-    assert_string_equal(why.hint, "cast it to string");
+    assert_string_equal(why.message, "column v: type list_view is not supported");
+    assert_string_equal(why.hint, "cast it to list");
     assert_string_equal(why.reason, "UNSUPPORTED_TYPE");
     slice_unref(&bytes);
     bytes = test_golden("union.arrows");
@@ -468,6 +485,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(values_of_every_type),
         cmocka_unit_test(compressed_sliced_and_plain_agree),
         cmocka_unit_test(dictionaries_come_out_plain),
+        cmocka_unit_test(views_come_out_plain),
         cmocka_unit_test(encode_then_decode_gives_the_same),
         cmocka_unit_test(projection_equals_decode_and_project),
         cmocka_unit_test(projection_of_neighbours_is_one_slice),

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Encodings that only travel: dictionaries and views become plain arrays.
 #include "arrow/arrow_internal.h"
 #include "arrow/ipc_internal.h"
 #include "arrow/kernel.h"
@@ -43,4 +44,37 @@ enum mink_code array_hydrate(const struct arrow_field *f, const struct arrow_arr
     if (code == MINK_OK && !array_take(f, values, rows, indices->length, budget, out)) code = ipc_bad(e, "dictionary values are over the limit of bytes a batch");
     mem_free(rows);
     return code;
+}
+
+// A view: 4 bytes of length, then up to 12 bytes of text; or 4 bytes of it, the number of a buffer and an offset in that.
+enum mink_code array_from_views(const struct arrow_field *f, const uint8_t *views, const struct slice *data, int64_t data_count, uint64_t *budget, struct arrow_array *out, struct error *e) {
+    uint64_t total = 0;
+    bool nulls = out->buffers[0].size != 0;
+    for (int64_t i = 0; i < out->length; i++) {
+        int32_t view[4];
+        if (nulls && !bit_get(out->buffers[0].data, i)) continue;
+        memcpy(view, views + 16 * i, 16);
+        if (view[0] < 0 || (view[0] > 12 && (view[2] < 0 || view[2] >= data_count || view[3] < 0 || (uint64_t)view[3] + (uint64_t)view[0] > data[view[2]].size)))
+            return ipc_bad(e, "field %.60s: a view reaches behind its buffer at row %" PRId64, f->name, i);
+        total += (uint64_t)view[0];
+    }
+    // Many views may show the same bytes.
+    uint64_t made = total + ((uint64_t)out->length + 1) * 4;
+    if (total > INT32_MAX || made > *budget) return ipc_bad(e, "field %.60s: views come to %" PRIu64 " bytes, over the limit of a batch", f->name, total);
+    *budget -= made;
+    uint8_t *offsets, *bytes;
+    out->buffers[1] = slice_new(((size_t)out->length + 1) * 4, &offsets);
+    out->buffers[2] = slice_new((size_t)total, &bytes);
+    int32_t at = 0;
+    memcpy(offsets, &at, 4);
+    for (int64_t i = 0; i < out->length; i++) {
+        int32_t view[4];
+        if (!nulls || bit_get(out->buffers[0].data, i)) {
+            memcpy(view, views + 16 * i, 16);
+            if (view[0]) memcpy(bytes + at, view[0] <= 12 ? views + 16 * i + 4 : data[view[2]].data + view[3], (size_t)view[0]);
+            at += view[0];
+        }
+        memcpy(offsets + 4 * (i + 1), &at, 4);
+    }
+    return MINK_OK;
 }
