@@ -202,7 +202,7 @@ static enum mink_code walk_array(struct walk *w, const struct arrow_field *f, bo
     *out = (struct arrow_array){0};
     if (w->node == w->record->nodes.count) return ipc_bad(w->e, "record batch has only %" PRIu32 " field nodes", w->node);
     struct ipc_node node = ipc_node_at(w->record, w->node++);
-    bool may_be_free = f->type == ARROW_NULL || f->type == ARROW_STRUCT || f->type == ARROW_FIXED_LIST || (f->type == ARROW_FIXED_BINARY && f->width == 0);
+    bool may_be_free = f->type == ARROW_NULL || f->type == ARROW_STRUCT || f->type == ARROW_FIXED_LIST;
     if (node.length < 0 || node.length > (may_be_free ? IPC_ROWS_MAX : IPC_ITEMS_MAX) || node.null_count < 0 || node.null_count > node.length)
         return ipc_bad(w->e, "field %.60s: length %" PRId64 ", null count %" PRId64, f->name, node.length, node.null_count);
     enum mink_code code = f->dictionary && !hydrated ? walk_indices(w, f, &node, out) : walk_parts(w, f, &node, out);

@@ -202,8 +202,8 @@ const char *arrow_field_check(const struct arrow_field *f) {
     }
     if (f->type == ARROW_DECIMAL128 && (f->precision < 1 || f->precision > 38)) return "decimal precision outside 1 to 38";
     if (f->type == ARROW_DECIMAL128 && (f->scale < -38 || f->scale > 38)) return "decimal scale outside -38 to 38";
-    if (f->type == ARROW_FIXED_BINARY && (f->width < 0 || f->width > (1 << 24))) return "width outside 0 to 16777216";
-    if (f->type == ARROW_FIXED_LIST && (f->width < 0 || f->width > (1 << 24))) return "list size outside 0 to 16777216";
+    if (f->type == ARROW_FIXED_BINARY && (f->width < 1 || f->width > (1 << 24))) return "width outside 1 to 16777216";
+    if (f->type == ARROW_FIXED_LIST && (f->width < 1 || f->width > (1 << 24))) return "list size outside 1 to 16777216";
     if ((f->type == ARROW_TIME32 && f->unit > ARROW_MILLI) || (f->type == ARROW_TIME64 && f->unit < ARROW_MICRO)) return "time unit does not fit its width";
     if (f->dictionary && (f->index_type < ARROW_INT8 || f->index_type > ARROW_UINT64)) return "dictionary indices have to be integers";
     return NULL;

@@ -165,6 +165,8 @@ static ArrowErrorCode export_field(const struct arrow_field *f, struct ArrowSche
     NANOARROW_RETURN_NOT_OK(ArrowSchemaAllocateChildren(out, f->child_count));
     for (uint32_t i = 0; i < f->child_count; i++) ArrowSchemaInit(out->children[i]);
     for (uint32_t i = 0; i < f->child_count; i++) NANOARROW_RETURN_NOT_OK(export_field(&f->children[i], out->children[i]));
+    // Entries and keys of a map are never null by definition, whatever a sender's schema said.
+    if (f->type == ARROW_MAP) out->children[0]->flags = out->children[0]->children[0]->flags = 0;
     return NANOARROW_OK;
 }
 
