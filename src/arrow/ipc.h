@@ -16,7 +16,7 @@
 #include "base/compress.h"
 
 enum ipc_kind { IPC_NONE, IPC_SCHEMA, IPC_DICTIONARY, IPC_BATCH };
-struct ipc_message_info { enum ipc_kind kind; uint64_t body_size; };
+struct ipc_message_info { enum ipc_kind kind; uint64_t body_size; int64_t row_count; enum codec codec; }; // the last two of a batch
 enum mink_code ipc_peek(struct slice message, struct ipc_message_info *out, struct error *e) MINK_MUST_CHECK;
 
 enum mink_code ipc_decode_schema(struct slice message, struct arrow_schema **out, struct error *e) MINK_MUST_CHECK;

@@ -44,7 +44,9 @@ enum mink_code ipc_read_message(struct slice message, struct ipc_message *out, s
 enum mink_code ipc_peek(struct slice message, struct ipc_message_info *out, struct error *e) {
     struct ipc_message m;
     MINK_TRY(ipc_read_message(message, &m, e));
-    *out = (struct ipc_message_info){m.kind, m.body_size};
+    struct ipc_record record = {0};
+    if (m.kind == IPC_BATCH) MINK_TRY(ipc_read_record(&m, &record, e));
+    *out = (struct ipc_message_info){m.kind, m.body_size, record.row_count, record.codec};
     return MINK_OK;
 }
 

@@ -13,8 +13,11 @@ struct scan_request {
     const char *const *columns; uint32_t column_count; bool all_columns;
     const char *filter;                      // NULL = none
     enum scan_meta meta[SCAN_META_COUNT]; uint32_t meta_count;
+    bool meta_first;                         // before the columns ($changelog) instead of after them
     enum codec compression;                  // of what is sent
     uint32_t message_bytes_max;              // [3 MiB]
+    // Finds the definition that batches of another schema version were written with (a reference, or NULL). NULL = there are none.
+    struct table_def *(*version)(void *ctx, uint32_t schema_id); void *version_ctx; // the node fills these in
 };
 enum mink_code scan_plan_make(struct table_def *def, const struct scan_request *request, struct scan_plan **out, struct error *e) MINK_MUST_CHECK;
 struct scan_plan *scan_plan_ref(struct scan_plan *p);
