@@ -269,8 +269,9 @@ static void keep_dictionary(struct dictionary *slot, const struct arrow_array *v
     slot->present = true;
 }
 
+// Rows without bytes count as one each, so that offsets of what is put together from deltas cannot run over.
 static uint64_t array_size(const struct arrow_array *a) {
-    uint64_t size = sizeof *a + a->buffers[0].size + a->buffers[1].size + a->buffers[2].size;
+    uint64_t bytes = a->buffers[0].size + a->buffers[1].size + a->buffers[2].size, size = sizeof *a + (bytes ? bytes : (uint64_t)a->length);
     for (uint32_t i = 0; i < a->child_count; i++) size += array_size(&a->children[i]);
     return size;
 }

@@ -55,7 +55,7 @@ enum mink_code ipc_stream_reader_open(struct slice bytes, struct ipc_stream_read
         ipc_stream_reader_free(r);
         return code;
     }
-    r->decoder = ipc_decoder_new(s, UINT32_MAX);
+    r->decoder = ipc_decoder_new(s, INT32_MAX);
     *schema = s;
     *out = r;
     return MINK_OK;

@@ -430,6 +430,43 @@ static void a_rewritten_message_is_ours(void **state) {
     }
 }
 
+// Deltas add up; replacing does not.
+static void dictionaries_are_bounded(void **state) {
+    static const char *const files[] = {"dictionary_replaced.arrows", "dictionary_delta.arrows"};
+    for (int k = 0; k < 2; k++) {
+        struct slice bytes = test_golden(files[k]);
+        struct test_stream s = test_read_stream(bytes);
+        struct ipc_decoder *d = ipc_decoder_new(s.schema, 2000);
+        size_t at = 0;
+        enum mink_code code = MINK_OK;
+        int sent = 0;
+        while (code == MINK_OK && at < bytes.size && sent < 500) {
+            uint32_t size;
+            struct ipc_message_info info;
+            memcpy(&size, bytes.data + at + 4, 4);
+            if (size == 0) break;
+            struct slice message = slice_view(bytes, at, 8 + size);
+            assert_fine(ipc_peek(message, &info, &why));
+            struct slice body = slice_copy(bytes.data + at + 8 + size, info.body_size);
+            // The second dictionary of the file, again and again.
+            bool again = info.kind == IPC_DICTIONARY && at > 600 && sent++ < 400;
+            if (info.kind == IPC_DICTIONARY) code = ipc_decoder_dictionary(d, message, body, &why);
+            slice_unref(&body);
+            if (!again) at += 8 + size + info.body_size;
+        }
+        if (k == 0) {
+            assert_int_equal(code, MINK_OK);
+            assert_true(sent > 400);
+        } else {
+            assert_int_equal(code, MINK_INVALID);
+            assert_string_equal(why.message, "dictionary 0: dictionaries are over the limit of 2000 bytes");
+        }
+        ipc_decoder_free(d);
+        test_stream_deinit(&s);
+        slice_unref(&bytes);
+    }
+}
+
 static void a_stream_cut_anywhere_is_an_error_or_ends_at_a_message(void **state) {
     struct slice bytes = test_golden("dictionary_delta.arrows");
     uint32_t ends = 0;
@@ -493,6 +530,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(damage_is_told_with_column_and_place),
         cmocka_unit_test(claimed_sizes_are_checked_before_memory_is_taken),
         cmocka_unit_test(a_dictionary_never_sent_is_an_error),
+        cmocka_unit_test(dictionaries_are_bounded),
         cmocka_unit_test(a_rewritten_message_is_ours),
         cmocka_unit_test(a_stream_cut_anywhere_is_an_error_or_ends_at_a_message),
     };
