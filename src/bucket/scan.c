@@ -487,7 +487,7 @@ static enum mink_code scan_rows(struct scan_plan *p, const struct batch_bytes *b
     const struct batch_header *h = &view->header;
     uint64_t first = h->offset_first;
     uint32_t begin = position->from > first ? (uint32_t)(position->from - first) : 0, end = (uint32_t)(next - first);
-    const struct version *v;
+    const struct version *v = NULL;
     MINK_TRY(find_version(p, h->schema_id, &v, e));
     if (p->filter && view->statistics.size) {
         MINK_TRY(batch_statistics_read(view->statistics, p->def, p->stats_storage, p->stats, e));

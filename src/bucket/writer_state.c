@@ -11,7 +11,9 @@
 #include "base/mem.h"
 #include "base/reader.h"
 
+#include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define MAGIC 0x5352574du
