@@ -42,7 +42,7 @@ struct object_request {
     struct slices body;  // references held by the backend until the attempt has ended
     uint32_t body_crc32c; // of the whole body; the backend refuses or reports a body that differs when it can check
     bool if_absent;      // OK, or EXISTS when the key exists
-    // get: [offset, offset + size); size 0 = to the end. from_end: the last `size` bytes (whole object when shorter).
+    // get: [offset, offset + size), clipped to the object; outside it INVALID; size 0 = to the end. from_end: the last `size` bytes (whole object when shorter).
     uint64_t offset, size;
     bool from_end;
     // list: keys with prefix `key`, after `start_after`, ascending, at most list_max
@@ -59,6 +59,10 @@ struct object_request {
     struct object_entry *entries; // list: freed by object_entries_free
     uint32_t entry_count;
     bool list_more;          // list: there are more
+    // private
+    uint64_t started_ns;     // on the shard's clock; 0 when submitted from another thread
+    bool nested;             // made by a store in front of another: counted there
+    struct object_request *next;
 };
 
 struct object_store;
