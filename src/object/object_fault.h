@@ -4,6 +4,7 @@
 // Profiles (named in benchmarks): fast; s3 = PUT lognormal(p50 28, p99 75 ms) + size / 80 MB/s, GET lognormal(25, 85) + size / 90 MB/s;
 // s3-busy = ×2 with 0.5 % over 500 ms; express = PUT 6/15, GET 4/10; bad = s3 + 1 % 503 in bursts, 0.1 % lost replies after
 // the write took effect, one 10 s stall a minute; flat20, flat50. Delays are timers of the asking shard, so the simulator's clock rules.
+// HEAD, LIST and DELETE take a GET's time. The effect of a PUT or DELETE falls at a random point of its delay.
 #ifndef MINK_OBJECT_OBJECT_FAULT_H
 #define MINK_OBJECT_OBJECT_FAULT_H
 #include "object/object.h"
@@ -23,4 +24,8 @@ const struct object_fault_profile *object_fault_profile_find(const char *name); 
 // Takes inner: closed with it.
 struct object_store *object_fault_new(struct object_store *take_inner, const struct object_fault_profile *profile, uint64_t seed);
 void object_fault_set_profile(struct object_store *store, const struct object_fault_profile *profile); // copied
+// Delays are timers of this shard from now on: it may outlive those that ask, so that what they left behind still takes effect.
+void object_fault_set_shard(struct object_store *store, struct shard *shard);
+struct object_fault_counts { uint64_t requests, slow, errors, lost_replies, lates, flips, tears, stalled; };
+void object_fault_counts_now(struct object_store *store, struct object_fault_counts *out);
 #endif
