@@ -9,6 +9,7 @@
 #define PIECE_MIN 512
 
 static void release_owner(void *owner) {
+    rpc_tsan_acquire(owner);
     struct slice s = {.owner = owner};
     slice_unref(&s);
 }
@@ -37,6 +38,7 @@ grpc_byte_buffer *rpc_buffer_take(struct slices *list) {
         struct slice *s = &list->items[i];
         if (is_piece(s)) {
             // The slice's reference moves: gRPC releases it on any thread, possibly after the call has ended.
+            rpc_tsan_release(s->owner);
             pieces[count++] = grpc_slice_new_with_user_data((void *)s->data, s->size, release_owner, s->owner);
             *s = slice_empty();
             i++;
