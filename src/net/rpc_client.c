@@ -48,6 +48,7 @@ struct rpc_client *rpc_client_new(const char *target, uint32_t message_bytes_max
         int_arg(GRPC_ARG_ENABLE_HTTP_PROXY, 0),
         int_arg(GRPC_ARG_KEEPALIVE_TIME_MS, 60000),
         int_arg(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000),
+        int_arg(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0),
         int_arg(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1), // a client is a connection of its own
     };
     grpc_channel_args list = {.num_args = sizeof args / sizeof *args, .args = args};

@@ -390,6 +390,7 @@ enum mink_code rpc_server_open(const struct rpc_server_config *config, struct rp
         int_arg(GRPC_ARG_KEEPALIVE_TIME_MS, 60000),
         int_arg(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000),
         int_arg(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1),
+        int_arg(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0), // or a silent follow is pinged twice and never again
         int_arg(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10000), // the default makes ordinary clients "too many pings"
         int_arg(GRPC_ARG_ALLOW_REUSEPORT, 0), // a second server on the port fails loudly
         int_arg(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE), // compression would hide size from limits
