@@ -107,7 +107,6 @@ struct stream_job { struct task task; struct shard *shard; void (*on_done)(struc
 void stream_commit_now(struct stream_store *s, struct stream_job *j);
 void stream_delete_marked(struct stream_store *s, struct stream_job *j);
 void stream_sweep_orphans(struct stream_store *s, struct stream_job *j);
-void stream_compact(struct stream_store *s, struct stream_job *j); // one step; count = objects replaced
 // Trim point by time and size: the largest offset such that everything before it is older than before_ms or beyond bytes_keep. Whole blocks only.
 struct stream_trim { struct task task; struct shard *shard; void (*on_done)(struct stream_trim *t); uint64_t stream_id; int64_t before_ms; int64_t bytes_keep; /* -1 = no bound */ uint64_t offset_max; enum mink_code code; struct error error; uint64_t start; };
 void stream_trim(struct stream_store *s, struct stream_trim *t);
