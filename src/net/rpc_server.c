@@ -13,16 +13,14 @@
 
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "net/listen.h"
 #include "net/rpc_internal.h"
 
-#include <errno.h>
 #include <grpc/grpc_security.h>
 #include <grpc/support/alloc.h>
-#include <netdb.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #define ARMED_PER_SHARD 32
@@ -337,28 +335,10 @@ static grpc_arg int_arg(const char *key, int value) {
 
 // gRPC only says that it failed: binding once more ourselves gives the reason.
 static enum mink_code why_not_bound(const char *address, struct error *e) {
-    const char *colon = strrchr(address, ':');
-    char host[256] = "";
-    if (colon) snprintf(host, sizeof host, "%.*s", (int)(colon - address), address);
-    size_t size = strlen(host);
-    if (size >= 2 && host[0] == '[' && host[size - 1] == ']') {
-        memmove(host, host + 1, size - 2);
-        host[size - 2] = 0;
-    }
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *found = NULL;
-    int failed = colon ? getaddrinfo(host[0] ? host : NULL, colon + 1, &hints, &found) : EAI_NONAME;
-    if (failed) return error_set(e, MINK_INVALID, "BAD_ADDRESS", "listen on %s: %s", address, colon ? gai_strerror(failed) : "not of the form host:port");
-    int fd = socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, found->ai_protocol), one = 1;
-    if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    int reason = fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, 1) != 0 ? errno : 0;
-    if (fd >= 0) close(fd);
-    freeaddrinfo(found);
-    if (reason == EADDRINUSE || reason == 0) {
-        error_set(e, MINK_UNAVAILABLE, "ADDRESS_IN_USE", "listen on %s: %s", address, strerror(EADDRINUSE));
-        error_hint(e, "another server has this port: stop it or choose another port");
-        return MINK_UNAVAILABLE;
-    }
-    return error_set(e, MINK_INVALID, "BAD_ADDRESS", "listen on %s: %s", address, strerror(reason));
+    int fd;
+    MINK_TRY(listen_open(address, &fd, NULL, e));
+    close(fd); // free again by now
+    return error_set(e, MINK_UNAVAILABLE, "ADDRESS_IN_USE", "listen on %s: the port was in use a moment ago", address);
 }
 
 static void server_free(struct rpc_server *s) {
