@@ -26,7 +26,7 @@ struct table_def {
     uint32_t *primary_key; uint32_t primary_key_count;    // indexes into columns; 0 = log table
     uint32_t *partition_by; uint32_t partition_by_count;
     uint32_t *bucket_key; uint32_t bucket_key_count;
-    struct table_option *options; uint32_t option_count;  // as given, sorted by key
+    struct table_option *options; uint32_t option_count;  // as given, sorted by key; bucket.num is always there, for its default is the server's
     // parsed from options, defaults applied
     uint32_t bucket_num;
     enum bucketing bucketing;
@@ -37,6 +37,7 @@ struct table_def {
     uint32_t *statistics_columns; uint32_t statistics_column_count;
     struct { bool enabled; uint32_t key; enum time_unit unit; char format[32]; int32_t precreate, retention; char zone[64]; } auto_partition;
     bool dynamic_partition;      // table.dynamic-partition.enabled, default true for partitioned tables
+    bool lake_enabled;           // table.datalake.enabled
     struct arrow_schema *arrow;  // the columns as Arrow
 };
 
@@ -46,8 +47,9 @@ bool table_def_is_log(const struct table_def *d);
 int32_t table_def_find(const struct table_def *d, const char *column); // -1
 
 struct table_defaults { uint32_t bucket_num; }; // server's
-// JSON with "v":1: {"table":"shop.orders","columns":[{"name","type","id","nullable","comment"}],"primary_key":[],"partition_by":[],"bucket_key":[],"options":{},"comment",…}
-// Ids absent = assigned. Used for the create-table action and the command log alike.
+// JSON with "v":1: {"table":"shop.orders","columns":[{"name","type","id","nullable","comment","field_ids"}],"primary_key":[],"partition_by":[],"bucket_key":[],
+// "options":{},"comment","schema_id","next_column_id"}. Ids absent = assigned; field_ids are those of nested fields, depth first.
+// Used for the create-table action (whose own keys if_not_exists, request_id, int64 are passed over) and the command log alike.
 enum mink_code table_def_from_json(const struct json *j, const struct table_defaults *defaults, struct table_def **out, struct error *e) MINK_MUST_CHECK;
 void table_def_to_json(const struct table_def *d, struct json_writer *w);
 enum mink_code table_def_from_arrow(const char *database, const char *name, const struct arrow_schema *s, const struct json *keys_and_options, const struct table_defaults *defaults, struct table_def **out, struct error *e) MINK_MUST_CHECK;
@@ -60,6 +62,14 @@ enum mink_code table_name_check(const char *name, const char *what, struct error
 enum mink_code table_name_split(const char *qualified, char *database, char *name, char *suffix, struct error *e) MINK_MUST_CHECK;
 
 // The options table (docs and --help come from it).
-struct table_option_info { const char *key, *default_text, *meaning; bool changeable; };
+enum table_option_kind { OPTION_INT, OPTION_BYTES, OPTION_DURATION, OPTION_BOOL, OPTION_CHOICE, OPTION_TEXT, OPTION_COLUMN, OPTION_COLUMNS };
+struct table_option_info {
+    const char *key, *default_text, *meaning; // a key with <…> is a pattern
+    bool changeable;                          // by ALTER TABLE … SET
+    enum table_option_kind kind;
+    int64_t min, max;                         // of INT, BYTES, DURATION (ms); of TEXT its bytes
+    const char *choices;                      // of CHOICE: "a, b"; upper and lower case are the same
+    bool primary_key_only;                    // refused on log tables
+};
 const struct table_option_info *table_options(size_t *count);
 #endif
