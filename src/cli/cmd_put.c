@@ -207,7 +207,7 @@ static int load(struct put *p) {
 int cli_run_put(struct cli *cli) {
     struct put p = {.cli = cli, .table = cli->arguments[0], .options = {.bucket = -1}};
     const char *path = cli->argument_count > 1 ? cli->arguments[1] : NULL;
-    enum input_format format;
+    enum input_format format = INPUT_CSV;
     int64_t batch_rows, bucket;
     int status = choose_format(cli, path, &format);
     if (!status) status = cli_option_int(cli, "batch-rows", 10000, 1, 10000000, &batch_rows);

@@ -68,7 +68,7 @@ static enum mink_code settle_header(struct input *in, struct error *e) {
     uint32_t made = 0;
     if (in->header_count == 0) code = error_set(e, MINK_INVALID, "BAD_CSV", "%s: no header line: the first line must name columns of the table (or use --header)", in->name);
     for (uint32_t i = 0; i < in->header_count && code == MINK_OK; i++) {
-        uint32_t column;
+        uint32_t column = 0;
         code = column_of(in, in->header[i], &column, e);
         for (uint32_t k = 0; k < i && code == MINK_OK; k++)
             if (strcmp(in->header[k], in->header[i]) == 0) code = error_set(e, MINK_INVALID, "BAD_CSV", "%s: the header names column %s twice", in->name, in->header[i]);
@@ -197,7 +197,7 @@ static enum mink_code json_row(struct input *in, struct error *e) {
     for (size_t i = 0; code == MINK_OK && i < json_count(object); i++) {
         const struct json *value;
         const char *key = json_key_at(object, i, &value);
-        uint32_t column;
+        uint32_t column = 0;
         code = column_of(in, key, &column, e);
         if (code == MINK_OK) code = arrow_builder_json(in->builder, column, value, e);
     }

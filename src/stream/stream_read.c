@@ -18,6 +18,8 @@
 #define GET_MAX (8u << 20)
 #define RANGES_LOOK 4
 #define REPLANS_MAX 3
+#define TRIES_MAX 6
+#define PAUSE_NS (20 * NS_PER_MS)
 
 static struct metric_counter tail_hits = METRIC_COUNTER("mink_read_tail_hits_total", "reads served from recent appends");
 static struct metric_counter block_hits = METRIC_COUNTER("mink_read_block_hits_total", "blocks found in the block cache");
@@ -52,7 +54,8 @@ struct fetch { // one GET and those who wait for it
     struct object_footer footer;
     struct reading *readers;
     struct index_look *looks;
-    bool wide;                   // the index was larger than the tail that was read first
+    uint32_t tries;              // after passing failures of the store
+    struct timer pause;
 };
 
 struct block_cache { struct cache blocks, indexes; struct fetch *fetches; };
@@ -203,6 +206,32 @@ static void begin_fetch(struct fetch *f, uint64_t offset, uint64_t size, bool li
     object_get(f->store->objects, &f->request, f->store->shard, key, offset, size, live ? OBJECT_LIVE_READ : OBJECT_COLD_READ, on_done);
 }
 
+static void on_blocks(struct object_request *request);
+static void on_index(struct object_request *request);
+
+static void fetch_again(struct fetch *f) {
+    if (f->is_index) {
+        uint64_t size = f->index_size + OBJECT_FOOTER_SIZE;
+        begin_fetch(f, f->object_size >= size ? f->object_size - size : 0, size, true, on_index);
+    } else {
+        const struct object_block *first = &f->blocks[0], *last = &f->blocks[f->block_count - 1];
+        begin_fetch(f, first->position, last->position + object_block_stored_size(last) - first->position, true, on_blocks);
+    }
+}
+
+static void on_pause(struct timer *t) { fetch_again(container_of(t, struct fetch, pause)); }
+
+// A passing failure of the store is not the reader's: true when the fetch will be tried again.
+static bool fetch_retried(struct fetch *f) {
+    enum mink_code code = f->request.code;
+    bool passing = code == MINK_UNAVAILABLE || code == MINK_OVERLOADED || code == MINK_UNKNOWN_OUTCOME || code == MINK_DEADLINE;
+    if (!passing || f->store->ended || ++f->tries > TRIES_MAX) return false;
+    uint64_t pause = PAUSE_NS << f->tries;
+    timer_init(&f->pause, f->store->shard, on_pause);
+    timer_start(&f->pause, pause / 2 + random_below(shard_random(f->store->shard), pause / 2));
+    return true;
+}
+
 static struct fetch *new_fetch(struct stream_store *s, struct catalog_object_id id, uint64_t key, bool is_index) {
     struct fetch *f = mem_new(struct fetch);
     f->store = s;
@@ -217,6 +246,7 @@ static struct fetch *new_fetch(struct stream_store *s, struct catalog_object_id 
 
 static void on_blocks(struct object_request *request) {
     struct fetch *f = container_of(request, struct fetch, request);
+    if (fetch_retried(f)) return;
     struct error e = request->error;
     enum mink_code code = request->code;
     uint64_t from = f->blocks[0].position;
@@ -230,9 +260,8 @@ static void on_blocks(struct object_request *request) {
     if (code == MINK_CORRUPT && !f->second_try) { // the wire may have done it
         f->second_try = true;
         slice_unref(&request->data);
-        const struct object_block *last = &f->blocks[f->block_count - 1];
         log_warn("read.corrupt", "again=yes message=\"%s\"", e.message);
-        begin_fetch(f, from, last->position + object_block_stored_size(last) - from, false, on_blocks);
+        fetch_again(f);
         return;
     }
     if (code == MINK_CORRUPT) log_error("read.corrupt", "again=no message=\"%s\"", e.message);
@@ -271,6 +300,7 @@ static enum mink_code keep_index(struct fetch *f, struct slice index, struct err
 
 static void on_index(struct object_request *request) {
     struct fetch *f = container_of(request, struct fetch, request);
+    if (fetch_retried(f)) return;
     struct error e = request->error;
     enum mink_code code = request->code;
     uint64_t size = request->data.size;
@@ -282,7 +312,7 @@ static void on_index(struct object_request *request) {
         if (!f->second_try) {
             f->second_try = true;
             slice_unref(&request->data);
-            begin_fetch(f, f->object_size - f->index_size - OBJECT_FOOTER_SIZE, f->index_size + OBJECT_FOOTER_SIZE, false, on_index);
+            fetch_again(f);
             return;
         }
     }
@@ -295,9 +325,7 @@ static struct fetch *index_fetch(struct stream_store *s, struct catalog_object_i
     f = new_fetch(s, id, stream_id, true);
     f->object_size = object_size;
     f->index_size = index_size;
-    // Sizes come from the catalog, so one range holds it all.
-    uint64_t size = index_size + OBJECT_FOOTER_SIZE;
-    begin_fetch(f, object_size >= size ? object_size - size : 0, size, true, on_index);
+    fetch_again(f); // sizes come from the catalog, so one range holds it all
     return f;
 }
 
@@ -465,7 +493,7 @@ static bool from_object(struct reading *r, struct catalog_object_id id, uint64_t
             f->block_count = count;
             f->blocks = mem_new_array(struct object_block, count);
             memcpy(f->blocks, b, count * sizeof *b);
-            begin_fetch(f, b->position, size, !r->asked->sequential, on_blocks);
+            fetch_again(f);
         }
         r->next = f->readers;
         f->readers = r;
