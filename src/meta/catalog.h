@@ -20,7 +20,7 @@ uint64_t catalog_position(struct catalog *c); // seq of the last command applied
 struct catalog_table { // a counted copy
     uint64_t table_id;
     struct table_def *def;       // newest version; one reference
-    uint64_t created_position;
+    uint64_t created_position, altered_position; // altered: where the newest definition was written; the same as created at first
     uint64_t stream_base;        // of an unpartitioned table: bucket b is stream stream_base + b
 };
 struct catalog_partition { uint64_t partition_id; char *name; uint64_t stream_base; uint32_t bucket_count; };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The catalog as bytes: docs/formats.md#checkpoint. Equal states give equal bytes: everything is written in its sorted order.
 #include "meta/catalog_internal.h"
-#include "meta/meta.h"
+#include "meta/command_internal.h"
 
 #include "base/crc32c.h"
 #include "base/mem.h"
@@ -59,6 +59,7 @@ struct slice catalog_save(struct catalog *c) {
         const struct table *t = c->tables_by_id.items[i];
         buffer_put_varint(&b, t->id);
         buffer_put_varint(&b, t->created_position);
+        buffer_put_varint(&b, t->altered_position);
         buffer_put_varint(&b, t->stream_base);
         buffer_put_varint(&b, t->version_count);
         for (uint32_t k = 0; k < t->version_count; k++) put_def(&b, t->versions[k]);
@@ -136,24 +137,21 @@ static void load_table(struct catalog *c, struct reader *r, struct error *e, enu
     struct table *t = mem_new(struct table);
     t->id = reader_varint(r);
     t->created_position = reader_varint(r);
+    t->altered_position = reader_varint(r);
     t->stream_base = reader_varint(r);
     uint32_t versions = get_count(r, 2);
     t->versions = mem_new_array(struct table_def *, versions + 1);
     for (uint32_t i = 0; i < versions && reader_ok(r) && *code == MINK_OK; i++) {
         char *text = get_text(r, TEXT_MAX);
-        struct json *j = NULL;
-        struct table_defaults defaults = {.bucket_num = 1};
-        if (reader_ok(r)) *code = json_parse(text, strlen(text), &j, e);
-        if (j && *code == MINK_OK) *code = table_def_from_json(j, &defaults, &t->versions[t->version_count], e);
-        if (j && *code == MINK_OK) t->version_count++;
-        json_free(j);
+        if (reader_ok(r)) *code = command_parse_definition(text, &t->versions[t->version_count], e);
+        if (reader_ok(r) && *code == MINK_OK) t->version_count++;
         mem_free(text);
     }
     uint32_t partitions = get_count(r, 4);
     for (uint32_t i = 0; i < partitions && reader_ok(r); i++) {
         struct partition *p = mem_new(struct partition);
         p->id = reader_varint(r);
-        p->name = get_text(r, 4096);
+        p->name = get_text(r, CATALOG_NAME_MAX);
         p->stream_base = reader_varint(r);
         p->bucket_count = (uint32_t)reader_varint(r);
         bool found;
@@ -195,7 +193,8 @@ static void load_stream(struct catalog *c, struct reader *r) {
     s->end = s->start;
     for (uint32_t i = 0; i < ranges && reader_ok(r); i++) {
         uint64_t object = reader_varint(r), size = reader_varint(r), epoch = reader_varint(r);
-        if (object >= c->objects.count || size == 0 || size > UINT64_MAX - s->end) reader_fail(r, 1);
+        if (object >= c->objects.count || size == 0 || size > UINT64_MAX - s->end || epoch > UINT32_MAX) reader_fail(r, 1);
+        else if (((struct object *)c->objects.items[object])->marked_position) reader_fail(r, 1);
         else catalog_push_range(c, s, c->objects.items[object], s->end + size, (uint32_t)epoch);
     }
     // A stream that was trimmed to its end has no ranges, and a trim may lie inside one: both keep start and end as they were.
@@ -218,7 +217,7 @@ static enum mink_code load(struct catalog *c, struct reader *r, struct error *e)
     uint32_t count = get_count(r, 2);
     for (uint32_t i = 0; i < count && reader_ok(r); i++) {
         struct database *d = mem_new(struct database);
-        d->name = get_text(r, 4096);
+        d->name = get_text(r, CATALOG_NAME_MAX);
         d->comment = get_text(r, TEXT_MAX);
         uint32_t at = sorted_find(&c->databases, d->name, compare_database, &found);
         if (found) reader_fail(r, 0);
@@ -238,8 +237,8 @@ static enum mink_code load(struct catalog *c, struct reader *r, struct error *e)
         n->seal_seq = reader_varint(r);
         const uint8_t *nonce = reader_bytes(r, sizeof n->nonce);
         if (nonce) memcpy(n->nonce, nonce, sizeof n->nonce);
-        n->address = get_text(r, 4096);
-        n->rack = get_text(r, 4096);
+        n->address = get_text(r, INCARNATION_ADDRESS_MAX);
+        n->rack = get_text(r, INCARNATION_ADDRESS_MAX);
         uint32_t at = sorted_find(&c->incarnations, &n->id, compare_incarnation, &found);
         if (found) reader_fail(r, 0);
         sorted_insert(&c->incarnations, at, n);
@@ -260,7 +259,8 @@ static enum mink_code load(struct catalog *c, struct reader *r, struct error *e)
     if (reader_ok(r) && reader_left(r) != 0) reader_fail(r, 0);
     for (uint32_t i = 0; i < c->objects.count && reader_ok(r); i++) {
         const struct object *o = c->objects.items[i];
-        if ((o->live_ranges == 0) != (o->marked_position != 0)) reader_fail(r, 0);
+        bool needed = o->live_ranges || catalog_may_be_unreferenced(c, o);
+        if (needed == (o->marked_position != 0)) reader_fail(r, 0);
     }
     return reader_finish(r, "checkpoint", e);
 }

@@ -8,6 +8,11 @@
 #include <pthread.h>
 
 #define ATTACHMENT_BYTES_MAX (256u << 10)
+#define CATALOG_NAME_MAX 4096
+#define INCARNATION_NONCE_SIZE 16
+#define INCARNATION_ADDRESS_MAX 127 // what struct catalog_incarnation holds
+#define INCARNATION_ID_MAX ((1ull << 40) - 1)
+#define OBJECT_NUMBER_MAX ((1ull << 24) - 1)
 
 // A sorted array of pointers; the key is read through `compare`.
 struct sorted { void **items; uint32_t count, capacity; };
@@ -15,7 +20,7 @@ struct sorted { void **items; uint32_t count, capacity; };
 struct database { char *name, *comment; };
 struct partition { uint64_t id, stream_base; uint32_t bucket_count; char *name; };
 struct table {
-    uint64_t id, created_position, stream_base;
+    uint64_t id, created_position, altered_position, stream_base;
     char *database, *name;
     struct table_def **versions; // of the columns, ascending schema_id; the last is current
     uint32_t version_count;
@@ -26,6 +31,7 @@ struct object {
     struct catalog_object_id id;
     uint64_t size, index_size, marked_position;
     uint32_t live_ranges;
+    uint64_t chosen_seq; // scratch: the command at this position names it. Not state
 };
 
 // Ranges tile [start, end): `from` of a range is `to` of the one before it, or the stream's start.
@@ -37,12 +43,13 @@ struct stream {
     uint32_t range_first, range_count, range_capacity;
     struct slice attachment;
     uint64_t attachment_end;
+    uint64_t ahead_seq, ahead_end; // scratch: the end after what the command at ahead_seq adds, while it is checked. Not state
 };
 
 struct incarnation {
     uint64_t id, wal_committed, seal_seq;
     enum incarnation_state state;
-    uint8_t nonce[16];
+    uint8_t nonce[INCARNATION_NONCE_SIZE];
     char *address, *rack;
 };
 
@@ -63,6 +70,7 @@ struct catalog {
 uint32_t sorted_find(const struct sorted *s, const void *key, int (*compare)(const void *key, const void *item), bool *found);
 void sorted_insert(struct sorted *s, uint32_t at, void *item);
 void sorted_remove(struct sorted *s, uint32_t at);
+void sorted_remove_many(struct sorted *s, uint32_t at, uint32_t count);
 
 int compare_database(const void *name, const void *item);
 int compare_partition(const void *name, const void *item);
@@ -81,6 +89,8 @@ struct stream *catalog_stream_with_id(const struct catalog *c, uint64_t id);
 struct object *catalog_object_with_id(const struct catalog *c, struct catalog_object_id id);
 struct incarnation *catalog_incarnation_with_id(const struct catalog *c, uint64_t id);
 static inline struct range *stream_ranges(const struct stream *s) { return s->ranges + s->range_first; }
+static inline uint64_t stream_range_from(const struct stream *s, uint32_t n) { return n ? stream_ranges(s)[n - 1].to : s->start; }
+uint32_t stream_find_range(const struct stream *s, uint64_t offset); // the one that holds offset; range_count when offset >= end
 
 void catalog_free_database(struct database *d);
 void catalog_free_table(struct table *t);
@@ -91,8 +101,10 @@ void catalog_clear(struct catalog *c);
 
 // Parts of apply that change streams and objects.
 void catalog_push_range(struct catalog *c, struct stream *s, struct object *o, uint64_t to, uint32_t epoch);
-void catalog_release_range(struct catalog *c, struct object *o); // one range less; marked when it was the last
-void catalog_drop_stream(struct catalog *c, uint64_t stream_id);
+void catalog_release_range(struct catalog *c, struct object *o); // one range less; settles the object
+void catalog_settle_object(struct catalog *c, struct object *o);  // marked when nothing refers to it and nothing may any more
+bool catalog_may_be_unreferenced(const struct catalog *c, const struct object *o); // unmarked without ranges: WAL that is not committed yet
+void catalog_drop_streams(struct catalog *c, uint64_t base, uint32_t count);
 struct object *catalog_add_object(struct catalog *c, struct catalog_object_id id, uint64_t size, uint64_t index_size);
 void catalog_add_streams(struct catalog *c, uint64_t table_id, uint64_t partition_id, uint32_t count, uint64_t *out_base);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builders and encoding of commands. protobuf-c stays in this file and catalog_apply.c. What is built here is freed by protobuf-c's walker, so
+// Builders and encoding of commands. protobuf-c stays in this file and in catalog_apply*.c. What is built here is freed by protobuf-c's walker, so
 // every string, array and message comes from mem_* and is owned by the message.
 #include "meta/command_internal.h"
 
@@ -58,6 +58,40 @@ struct slice command_encode(const struct command *c) {
 
 void command_set_id(struct command *c, const uint8_t id[COMMAND_ID_SIZE]) { c->message.id = bytes(id, COMMAND_ID_SIZE); }
 
+enum mink_code command_parse_definition(const char *json, struct table_def **out, struct error *e) {
+    struct json *j;
+    MINK_TRY(json_parse(json, strlen(json), &j, e));
+    struct table_defaults defaults = {.bucket_num = 1}; // never used: a definition always has its own
+    enum mink_code code = table_def_from_json(j, &defaults, out, e);
+    json_free(j);
+    return code;
+}
+
+enum mink_code command_check(const struct command *c, struct error *e) {
+    const Mink__Command *m = &c->message;
+    size_t size = mink__command__get_packed_size(m);
+    if (size > COMMAND_BYTES_MAX) return error_set(e, MINK_INVALID, "COMMAND_TOO_LARGE", "a command of %zu bytes: at most %u", size, COMMAND_BYTES_MAX);
+    const char *json = m->body_case == MINK__COMMAND__BODY_CREATE_TABLE ? m->create_table->definition : m->body_case == MINK__COMMAND__BODY_ALTER_TABLE ? m->alter_table->definition : NULL;
+    if (!json) return MINK_OK;
+    struct table_def *def;
+    MINK_TRY(command_parse_definition(json, &def, e));
+    table_def_unref(def);
+    return MINK_OK;
+}
+
+bool command_is_ddl(const struct command *c) {
+    switch (c->message.body_case) {
+    case MINK__COMMAND__BODY_CREATE_DATABASE:
+    case MINK__COMMAND__BODY_DROP_DATABASE:
+    case MINK__COMMAND__BODY_CREATE_TABLE:
+    case MINK__COMMAND__BODY_ALTER_TABLE:
+    case MINK__COMMAND__BODY_DROP_TABLE:
+    case MINK__COMMAND__BODY_CREATE_PARTITION:
+    case MINK__COMMAND__BODY_DROP_PARTITION: return true;
+    default: return false;
+    }
+}
+
 static char *definition(const struct table_def *def) {
     struct buffer b;
     struct json_writer w;
@@ -95,12 +129,12 @@ struct command *command_create_table(const struct table_def *def, bool if_not_ex
     return c;
 }
 
-struct command *command_alter_table(uint64_t table_id, const struct table_def *def, uint32_t expected_schema_id) {
+struct command *command_alter_table(const struct catalog_table *base, const struct table_def *def) {
     struct command *c = new_command(MINK__COMMAND__BODY_ALTER_TABLE);
     BODY(c, Mink__AlterTable, mink__alter_table__init, alter_table);
-    body->table_id = table_id;
+    body->table_id = base->table_id;
     body->definition = definition(def);
-    body->expected_schema_id = expected_schema_id;
+    body->expected_position = base->altered_position;
     return c;
 }
 
@@ -172,6 +206,25 @@ static Mink__ObjectId *object_id(struct catalog_object_id id) {
     return m;
 }
 
+static Mink__Ranges *ranges_of(const struct command_range *ranges, uint32_t count) {
+    Mink__Ranges *m = mem_new(Mink__Ranges);
+    mink__ranges__init(m);
+    if (count == 0) return m;
+    m->n_streams = m->n_epochs = m->n_from = m->n_lengths = count;
+    m->streams = mem_new_array(uint64_t, count);
+    m->epochs = mem_new_array(uint32_t, count);
+    m->from = mem_new_array(uint64_t, count);
+    m->lengths = mem_new_array(uint64_t, count);
+    for (uint32_t i = 0; i < count; i++) {
+        mink_assert(ranges[i].to >= ranges[i].from);
+        m->streams[i] = ranges[i].stream_id - (i ? ranges[i - 1].stream_id : 0);
+        m->epochs[i] = ranges[i].epoch;
+        m->from[i] = ranges[i].from;
+        m->lengths[i] = ranges[i].to - ranges[i].from;
+    }
+    return m;
+}
+
 static Mink__Object **objects_of(const struct command_object *objects, uint32_t count) {
     Mink__Object **list = mem_new_array(Mink__Object *, count ? count : 1);
     for (uint32_t i = 0; i < count; i++) {
@@ -180,16 +233,7 @@ static Mink__Object **objects_of(const struct command_object *objects, uint32_t 
         o->id = object_id(objects[i].id);
         o->size = objects[i].size;
         o->index_size = objects[i].index_size;
-        o->n_ranges = objects[i].range_count;
-        o->ranges = mem_new_array(Mink__Range *, o->n_ranges ? o->n_ranges : 1);
-        for (uint32_t k = 0; k < objects[i].range_count; k++) {
-            Mink__Range *r = o->ranges[k] = mem_new(Mink__Range);
-            mink__range__init(r);
-            r->stream = objects[i].ranges[k].stream_id;
-            r->epoch = objects[i].ranges[k].epoch;
-            r->from = objects[i].ranges[k].from;
-            r->to = objects[i].ranges[k].to;
-        }
+        o->ranges = ranges_of(objects[i].ranges, objects[i].range_count);
     }
     return list;
 }
@@ -239,16 +283,13 @@ struct command *command_seal_incarnation(uint64_t incarnation, uint64_t base, ui
         o->seq = objects[i].seq;
         o->size = objects[i].size;
         o->index_size = objects[i].index_size;
-        o->n_entries = objects[i].entry_count;
-        o->entries = mem_new_array(Mink__Entry *, o->n_entries ? o->n_entries : 1);
+        struct command_range *ranges = mem_new_array(struct command_range, objects[i].entry_count + 1);
         for (uint32_t k = 0; k < objects[i].entry_count; k++) {
-            Mink__Entry *entry = o->entries[k] = mem_new(Mink__Entry);
-            mink__entry__init(entry);
-            entry->stream = objects[i].entries[k].stream_id;
-            entry->epoch = objects[i].entries[k].epoch;
-            entry->first = objects[i].entries[k].offset_first;
-            entry->end = objects[i].entries[k].offset_end;
+            const struct command_entry *entry = &objects[i].entries[k];
+            ranges[k] = (struct command_range){entry->stream_id, entry->epoch, entry->offset_first, entry->offset_end};
         }
+        o->entries = ranges_of(ranges, objects[i].entry_count);
+        mem_free(ranges);
     }
     return c;
 }

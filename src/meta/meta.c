@@ -7,7 +7,9 @@
 //   UNKNOWN_OUTCOME  read on: a row with the id of one of ours is ours, and is answered when it is applied; what was not found is appended
 //                    again at the same position, so a late commit of the first attempt and the second one exclude each other
 //   UNAVAILABLE      nothing happened: the same again after a pause
-// A row that cannot be applied ends everything: the state may not be guessed.
+// A row that cannot be applied ends everything: the state may not be guessed. So does a log that is shorter than what was applied of it.
+//
+// Another process may have checkpointed and deleted rows that are still wanted here: the newest checkpoint then takes the catalog's place.
 #include "meta/meta.h"
 
 #include "base/log.h"
@@ -20,10 +22,12 @@
 #include <string.h>
 
 #define GROUP_MAX 512
+#define GROUP_BYTES_MAX (8u << 20)
 #define QUEUE_MAX 100000
 #define READ_ROWS 1000
 #define RETRY_MIN_NS (10 * NS_PER_MS)
 #define RETRY_MAX_NS (2 * NS_PER_S)
+#define PATIENCE_NS (15 * NS_PER_S)
 #define LISTENERS_MAX 8
 
 static struct metric_counter applied_count = METRIC_COUNTER("mink_meta_commands_total", "commands of the log applied");
@@ -37,25 +41,27 @@ struct meta {
     struct shard *shard;
     struct meta_log *log;
     struct catalog *catalog;
-    uint64_t checkpoint_every, checkpoint_at, position;
+    uint64_t checkpoint_every, checkpoint_at, position, poll_ns;
+    uint64_t head_seen; // the log's end when it was last asked for
     struct meta_log_request request;
     enum step step;
-    bool ready, failed, closing, behind; // behind: the log may hold rows that are not applied
+    bool ready, failed, closing;
+    bool behind; // the log may hold rows that are not applied
+    bool gap;    // rows that are wanted here are no longer in the log
+    bool look;   // where the log ends is in doubt
     struct error failure;
     void (*on_ready)(void *ctx, enum mink_code code, const struct error *e);
     void *ready_ctx;
     void (*on_closed)(void *ctx);
     void *closed_ctx;
-    // The queue: first group_count entries of it are being appended.
-    struct meta_proposal *first, **last;
-    struct meta_proposal *group[GROUP_MAX];
+    struct meta_proposal *first, **last; // the queue
+    struct meta_proposal *group[GROUP_MAX]; // taken from it, being appended; NULL where answered
     struct slice encoded[GROUP_MAX];
     uint8_t ids[GROUP_MAX][COMMAND_ID_SIZE];
     uint32_t group_count;
     uint32_t waiting;
-    struct meta_sync *syncs, *syncs_now; // waiting for a look at the head; covered by the one under way
-    uint64_t sync_target;
-    struct timer retry;
+    struct meta_sync *syncs, *syncs_now; // waiting for a request; answered when the one under way has ended and nothing is left to read
+    struct timer retry, poll;
     uint64_t retry_ns, append_began_ns;
     atomic_bool wake_posted;
     struct task wake_task;
@@ -65,6 +71,7 @@ struct meta {
 
 static void pump(struct meta *m);
 static void on_log(struct meta_log_request *r);
+static void submit(struct meta *m, enum step step);
 
 struct catalog *meta_catalog(struct meta *m) { return m->catalog; }
 
@@ -104,28 +111,72 @@ static void answer_syncs(struct meta_sync **list, enum mink_code code, const str
     }
 }
 
-static void fail_all(struct meta *m, const struct error *e) {
-    for (uint32_t i = 0; i < m->group_count; i++) {
-        if (m->group[i]) {
-            // It may have been written: whoever applies the log next will know.
-            m->group[i]->result = (struct command_result){.code = MINK_UNKNOWN_OUTCOME};
-            error_copy(&m->group[i]->result.error, e);
-            m->group[i]->result.error.code = MINK_UNKNOWN_OUTCOME;
-            answer(m, m->group[i]);
-        }
-        slice_unref(&m->encoded[i]);
-    }
+// Answers a proposal that will not be tried again.
+static void refuse(struct meta *m, struct meta_proposal *p, const struct error *e) {
+    p->result = (struct command_result){0};
+    error_copy(&p->result.error, e);
+    if (p->maybe_written) p->result.error.code = MINK_UNKNOWN_OUTCOME;
+    p->result.code = p->result.error.code;
+    answer(m, p);
+}
+
+static void forget_group(struct meta *m) {
+    for (uint32_t i = 0; i < m->group_count; i++) slice_unref(&m->encoded[i]);
     m->group_count = 0;
+}
+
+static void maybe_written(struct meta *m) {
+    for (uint32_t i = 0; i < m->group_count; i++)
+        if (m->group[i]) m->group[i]->maybe_written = true;
+}
+
+static void fail_all(struct meta *m, const struct error *e) {
+    for (uint32_t i = 0; i < m->group_count; i++)
+        if (m->group[i]) refuse(m, m->group[i], e);
+    forget_group(m);
     while (m->first) {
         struct meta_proposal *p = m->first;
         m->first = p->next;
-        p->result = (struct command_result){.code = e->code};
-        error_copy(&p->result.error, e);
-        answer(m, p);
+        refuse(m, p, e);
     }
     m->last = &m->first;
     answer_syncs(&m->syncs_now, e->code, e);
     answer_syncs(&m->syncs, e->code, e);
+}
+
+// The log cannot be reached: those who wait for an answer and have waited long enough get one.
+static void lose_patience(struct meta *m, const struct error *e) {
+    uint64_t now = shard_now_ns(m->shard);
+    for (uint32_t i = 0; i < m->group_count; i++) {
+        struct meta_proposal *p = m->group[i];
+        if (!p || !command_is_ddl(p->command) || now - p->since_ns < PATIENCE_NS) continue;
+        m->group[i] = NULL;
+        refuse(m, p, e);
+    }
+    struct meta_proposal **at = &m->first, *p;
+    while ((p = *at)) {
+        if (command_is_ddl(p->command) && now - p->since_ns >= PATIENCE_NS) {
+            *at = p->next;
+            refuse(m, p, e);
+        } else {
+            at = &p->next;
+        }
+    }
+    m->last = at;
+    struct meta_sync **lists[] = {&m->syncs_now, &m->syncs};
+    for (int i = 0; i < 2; i++) {
+        struct meta_sync *tired = NULL, *s;
+        for (struct meta_sync **link = lists[i]; (s = *link);) {
+            if (now - s->since_ns < PATIENCE_NS) {
+                link = &s->next;
+                continue;
+            }
+            *link = s->next;
+            s->next = tired;
+            tired = s;
+        }
+        answer_syncs(&tired, e->code, e);
+    }
 }
 
 static void become_ready(struct meta *m, enum mink_code code, const struct error *e) {
@@ -138,6 +189,8 @@ static void fail(struct meta *m, const struct error *e) {
     log_error("meta.failed", "reason=%s message=\"%s\"", e->reason, e->message);
     m->failed = true;
     m->failure = *e;
+    timer_stop(&m->retry);
+    timer_stop(&m->poll);
     fail_all(m, e);
     become_ready(m, e->code, e);
     for (uint32_t i = 0; i < m->listener_count; i++) m->listeners[i].fn(m->listeners[i].ctx, UINT64_MAX);
@@ -170,56 +223,36 @@ static void tell_listeners(struct meta *m) {
     for (uint32_t i = 0; i < m->listener_count; i++) m->listeners[i].fn(m->listeners[i].ctx, m->position);
 }
 
-static void forget_group(struct meta *m) {
-    for (uint32_t i = 0; i < m->group_count; i++) slice_unref(&m->encoded[i]);
-    m->group_count = 0;
-}
-
 static void applied_own(struct meta *m) {
     uint64_t seq = m->request.seq;
     m->retry_ns = 0;
+    maybe_written(m); // surely, even; until they are applied
     for (uint32_t i = 0; i < m->group_count; i++) {
         struct meta_proposal *p = m->group[i];
         m->group[i] = NULL;
-        if (!apply(m, seq + i, m->encoded[i], p)) {
-            if (p) { // the row is in the log and nobody can apply it: its outcome is not known
-                p->result = (struct command_result){.code = MINK_INTERNAL};
-                error_copy(&p->result.error, &m->failure);
-                answer(m, p);
-            }
-            return;
-        }
+        if (apply(m, seq + i, m->encoded[i], p)) continue;
+        if (p) refuse(m, p, &m->failure);
+        return;
     }
     forget_group(m);
     tell_listeners(m);
 }
 
-static void applied_others(struct meta *m) {
-    struct meta_log_request *r = &m->request;
-    uint32_t count = r->row_count;
-    m->retry_ns = 0;
-    for (uint32_t i = 0; i < count && !m->failed; i++) {
-        struct meta_proposal *own = NULL;
-        uint8_t id[COMMAND_ID_SIZE];
-        if (m->group_count && command_peek_id(r->rows[i].command, id))
-            for (uint32_t k = 0; k < m->group_count && !own; k++)
-                if (m->group[k] && memcmp(m->ids[k], id, sizeof id) == 0) {
-                    own = m->group[k];
-                    m->group[k] = NULL;
-                }
-        if (!apply(m, r->rows[i].seq, r->rows[i].command, own) && own) {
-            own->result = (struct command_result){.code = MINK_INTERNAL};
-            error_copy(&own->result.error, &m->failure);
-            answer(m, own);
-        }
+// The proposal of the group that wrote this row; taken out of it.
+static struct meta_proposal *take_own(struct meta *m, struct slice command) {
+    uint8_t id[COMMAND_ID_SIZE];
+    if (!m->group_count || !command_peek_id(command, id)) return NULL;
+    for (uint32_t k = 0; k < m->group_count; k++) {
+        struct meta_proposal *p = m->group[k];
+        if (!p || memcmp(m->ids[k], id, sizeof id) != 0) continue;
+        m->group[k] = NULL;
+        return p;
     }
-    meta_rows_free(r->rows, count);
-    r->rows = NULL;
-    if (m->failed) return;
-    m->behind = count == READ_ROWS;
-    if (count) tell_listeners(m);
-    if (m->behind || m->group_count == 0) return;
-    // Those of the group that are not in the log go to the front of the queue.
+    return NULL;
+}
+
+// Those of the group that are not in the log go to the front of the queue.
+static void requeue_group(struct meta *m) {
     for (uint32_t k = m->group_count; k-- > 0;) {
         if (!m->group[k]) continue;
         m->group[k]->next = m->first;
@@ -227,6 +260,28 @@ static void applied_others(struct meta *m) {
         m->first = m->group[k];
     }
     forget_group(m);
+}
+
+static void applied_others(struct meta *m) {
+    struct meta_log_request *r = &m->request;
+    struct meta_row *rows = r->rows;
+    uint32_t count = r->row_count;
+    m->retry_ns = 0;
+    r->rows = NULL;
+    m->gap = count ? rows[0].seq > m->position + 1 : m->head_seen > m->position;
+    for (uint32_t i = 0; i < count && !m->gap && !m->failed; i++) {
+        struct meta_proposal *own = take_own(m, rows[i].command);
+        if (!apply(m, rows[i].seq, rows[i].command, own) && own) {
+            own->maybe_written = true;
+            refuse(m, own, &m->failure);
+        }
+    }
+    meta_rows_free(rows, count);
+    if (m->failed || m->gap) return;
+    m->behind = count == READ_ROWS;
+    if (count) tell_listeners(m);
+    else if (m->group_count) m->look = true; // something was in the way of the group, and it is not there
+    if (!m->behind) requeue_group(m);
 }
 
 // ---- requests to the log
@@ -243,9 +298,26 @@ static void begin_read(struct meta *m) {
     submit(m, STEP_READ);
 }
 
+static void begin_load(struct meta *m) {
+    m->request = (struct meta_log_request){.op = META_LOG_LOAD_CHECKPOINT};
+    submit(m, STEP_LOAD);
+}
+
+static void begin_head(struct meta *m) {
+    m->look = false;
+    m->syncs_now = m->syncs;
+    m->syncs = NULL;
+    m->request = (struct meta_log_request){.op = META_LOG_HEAD};
+    submit(m, STEP_HEAD);
+}
+
 static void begin_append(struct meta *m) {
+    size_t size = 0;
     m->group_count = 0;
-    while (m->first && m->group_count < GROUP_MAX) {
+    // An append that succeeds shows that nothing was behind it: as good as a look at the head.
+    m->syncs_now = m->syncs;
+    m->syncs = NULL;
+    while (m->first && m->group_count < GROUP_MAX && size < GROUP_BYTES_MAX) {
         struct meta_proposal *p = m->first;
         m->first = p->next;
         if (!m->first) m->last = &m->first;
@@ -258,6 +330,7 @@ static void begin_append(struct meta *m) {
             memcpy(m->ids[k], p->command->message.id.data, COMMAND_ID_SIZE); // another attempt of the same
         }
         m->encoded[k] = command_encode(p->command);
+        size += m->encoded[k].size;
     }
     metric_add(&groups_count, 1);
     m->append_began_ns = shard_now_ns(m->shard);
@@ -279,11 +352,20 @@ static void pause_then_retry(struct meta *m) {
 
 static void on_retry(struct timer *t) { pump(container_of(t, struct meta, retry)); }
 
+static void on_poll(struct timer *t) {
+    struct meta *m = container_of(t, struct meta, poll);
+    m->look = true;
+    timer_start(&m->poll, m->poll_ns);
+    pump(m);
+}
+
 static void finish_close(struct meta *m) {
     struct error e;
     error_set(&e, MINK_UNAVAILABLE, "CLOSING", "the node is closing");
     if (!m->failed) fail_all(m, &e);
+    become_ready(m, e.code, &e);
     timer_stop(&m->retry);
+    timer_stop(&m->poll);
     m->log->ops->close(m->log);
     void (*on_closed)(void *) = m->on_closed;
     void *ctx = m->closed_ctx;
@@ -300,76 +382,112 @@ static void pump(struct meta *m) {
         return;
     }
     if (m->failed || timer_armed(&m->retry)) return;
+    if (m->gap) {
+        begin_load(m);
+        return;
+    }
     if (m->behind) {
         begin_read(m);
-    } else if (!m->ready) {
-        become_ready(m, MINK_OK, NULL);
-        pump(m);
-    } else if (m->syncs && !m->syncs_now) {
-        m->syncs_now = m->syncs;
-        m->syncs = NULL;
-        m->request = (struct meta_log_request){.op = META_LOG_HEAD};
-        submit(m, STEP_HEAD);
-    } else if (m->syncs_now) {
-        answer_syncs(&m->syncs_now, MINK_OK, NULL);
-        pump(m);
-    } else if (m->first) {
-        begin_append(m);
-    } else if (m->position - m->checkpoint_at >= m->checkpoint_every) {
-        begin_checkpoint(m);
+        return;
     }
+    if (!m->ready) {
+        if (m->poll_ns) timer_start(&m->poll, m->poll_ns);
+        become_ready(m, MINK_OK, NULL);
+    }
+    answer_syncs(&m->syncs_now, MINK_OK, NULL);
+    // A checkpoint comes before what waits, or under load there would never be one.
+    if (m->position - m->checkpoint_at >= m->checkpoint_every) begin_checkpoint(m);
+    else if (m->look || (m->syncs && !m->first)) begin_head(m);
+    else if (m->first) begin_append(m);
 }
 
 static void loaded(struct meta *m) {
     struct meta_log_request *r = &m->request;
     struct error e;
-    if (r->code == MINK_OK && r->state.size) {
-        enum mink_code code = catalog_load(m->catalog, r->state, &e);
-        slice_unref(&r->state);
-        if (code != MINK_OK) {
-            fail(m, &e);
-            return;
-        }
-        m->position = m->checkpoint_at = catalog_position(m->catalog);
+    enum mink_code code = MINK_OK;
+    if (m->gap && (r->state.size == 0 || r->seq <= m->position))
+        code = error_set(&e, MINK_CORRUPT, "LOG_GAP", "commands after %" PRIu64 " are missing in the log, and there is no newer checkpoint", m->position);
+    else if (r->state.size)
+        code = catalog_load(m->catalog, r->state, &e);
+    slice_unref(&r->state);
+    if (code != MINK_OK) {
+        fail(m, &e);
+        return;
     }
+    m->position = m->checkpoint_at = catalog_position(m->catalog);
     m->behind = true;
+    if (!m->gap) return;
+    // Rows were passed over unseen; one that may be ours and among them keeps its secret.
+    m->gap = false;
+    error_set(&e, MINK_UNKNOWN_OUTCOME, "LOG_TRUNCATED", "the log was cut meanwhile: whether the command is in it cannot be told any more");
+    for (uint32_t i = 0; i < m->group_count; i++) {
+        struct meta_proposal *p = m->group[i];
+        if (!p || !p->maybe_written) continue;
+        m->group[i] = NULL;
+        refuse(m, p, &e);
+    }
+    tell_listeners(m);
+}
+
+static void looked(struct meta *m) {
+    struct error e;
+    m->retry_ns = 0;
+    m->head_seen = m->request.head;
+    if (m->request.head > m->position) m->behind = true;
+    if (m->request.head >= m->position) return;
+    error_set(&e, MINK_CORRUPT, "LOG_SHORTER", "the command log ends at %" PRIu64 ", but commands up to %" PRIu64 " have been applied", m->request.head, m->position);
+    error_hint(&e, "the database was restored to an older state; restart every node, and see the documentation on restoring");
+    fail(m, &e);
+}
+
+// The log could not do it. Once it can, whatever it says decides.
+static void put_off(struct meta *m, enum step step) {
+    struct meta_log_request *r = &m->request;
+    log_limited(LOG_WARN, "meta.log", "doing=%s message=\"%s\"", step == STEP_APPEND ? "append" : step == STEP_READ ? "read" : "look", r->error.message);
+    if (step == STEP_LOAD && !m->gap) { // there is nothing to serve yet: say so, whoever opens may try again
+        struct error e = r->error;
+        fail(m, &e);
+        return;
+    }
+    if (step == STEP_APPEND) {
+        m->behind = true;
+        if (r->code != MINK_CONFLICT && r->code != MINK_UNAVAILABLE) maybe_written(m);
+    }
+    if (step == STEP_HEAD) {
+        struct meta_sync **tail = &m->syncs_now;
+        while (*tail) tail = &(*tail)->next;
+        *tail = m->syncs;
+        m->syncs = m->syncs_now;
+        m->syncs_now = NULL;
+        m->look = true;
+    }
+    if (r->code == MINK_CONFLICT) return;
+    lose_patience(m, &r->error);
+    pause_then_retry(m);
 }
 
 static void on_log(struct meta_log_request *r) {
     struct meta *m = container_of(r, struct meta, request);
     enum step step = m->step;
     m->step = STEP_IDLE;
+    if (step == STEP_CHECKPOINT) slice_unref(&r->state);
     if (r->code == MINK_CORRUPT || r->code == MINK_UNSUPPORTED || r->code == MINK_DENIED || r->code == MINK_INVALID) {
-        if (!m->failed) fail(m, &r->error);
+        struct error e = r->error;
+        if (step == STEP_APPEND) maybe_written(m);
+        fail(m, &e);
     } else if (step == STEP_CHECKPOINT) {
-        slice_unref(&r->state);
         if (r->code != MINK_OK) log_warn("meta.checkpoint", "position=%" PRIu64 " message=\"%s\"", m->checkpoint_at, r->error.message); // the next one will do
-    } else if (r->code == MINK_OK) {
-        if (step == STEP_LOAD) loaded(m);
-        else if (step == STEP_READ) applied_others(m);
-        else if (step == STEP_APPEND) {
-            metric_observe_ns(&append_time, shard_now_ns(m->shard) - m->append_began_ns);
-            applied_own(m);
-        } else if (step == STEP_HEAD && r->head > m->position) m->behind = true;
+    } else if (r->code != MINK_OK) {
+        put_off(m, step);
+    } else if (step == STEP_LOAD) {
+        loaded(m);
+    } else if (step == STEP_READ) {
+        applied_others(m);
+    } else if (step == STEP_HEAD) {
+        looked(m);
     } else {
-        log_limited(LOG_WARN, "meta.log", "doing=%s message=\"%s\"", step == STEP_APPEND ? "append" : step == STEP_READ ? "read" : "look", r->error.message);
-        if (step == STEP_APPEND) m->behind = true; // CONFLICT, UNKNOWN_OUTCOME, UNAVAILABLE: what the log says decides
-        if (step == STEP_LOAD) m->request.op = META_LOG_LOAD_CHECKPOINT;
-        if (step == STEP_HEAD) {
-            m->syncs_now->code = MINK_OK;
-            struct meta_sync **tail = &m->syncs_now;
-            while (*tail) tail = &(*tail)->next;
-            *tail = m->syncs;
-            m->syncs = m->syncs_now;
-            m->syncs_now = NULL;
-        }
-        if (r->code != MINK_CONFLICT) pause_then_retry(m);
-        if (step == STEP_LOAD) {
-            // There is nothing to serve yet: say so, whoever opens may try again.
-            struct error e = r->error;
-            timer_stop(&m->retry);
-            fail(m, &e);
-        }
+        metric_observe_ns(&append_time, shard_now_ns(m->shard) - m->append_began_ns);
+        applied_own(m);
     }
     pump(m);
 }
@@ -392,10 +510,10 @@ static void on_wake(void *ctx) { // any thread
 static void open_on_shard(struct task *task) {
     struct meta *m = container_of(task, struct meta, request.task);
     timer_init(&m->retry, m->shard, on_retry);
+    timer_init(&m->poll, m->shard, on_poll);
     m->log->wake_ctx = m;
     m->log->on_wake = on_wake;
-    m->request = (struct meta_log_request){.op = META_LOG_LOAD_CHECKPOINT};
-    submit(m, STEP_LOAD);
+    begin_load(m);
 }
 
 void meta_open(const struct meta_config *config, struct meta **out, void (*on_ready)(void *ctx, enum mink_code code, const struct error *e), void *ctx) {
@@ -404,6 +522,7 @@ void meta_open(const struct meta_config *config, struct meta **out, void (*on_re
     m->log = config->log;
     m->catalog = catalog_new();
     m->checkpoint_every = config->checkpoint_every ? config->checkpoint_every : 10000;
+    m->poll_ns = config->poll_ns;
     m->on_ready = on_ready;
     m->ready_ctx = ctx;
     m->last = &m->first;
@@ -440,15 +559,17 @@ static void enqueue(struct task *task) {
     struct meta *m = entering->m;
     struct meta_proposal *p = entering->what;
     mem_free(entering);
+    struct error e;
+    enum mink_code code = MINK_OK;
     m->waiting++;
     p->next = NULL;
-    if (m->failed || m->closing || m->waiting > QUEUE_MAX) {
-        p->result = (struct command_result){0};
-        if (m->failed) error_copy(&p->result.error, &m->failure);
-        else if (m->closing) error_set(&p->result.error, MINK_UNAVAILABLE, "CLOSING", "the node is closing");
-        else error_set(&p->result.error, MINK_OVERLOADED, "METADATA_QUEUE", "%d proposals wait for the command log", QUEUE_MAX);
-        p->result.code = p->result.error.code;
-        answer(m, p);
+    p->since_ns = shard_now_ns(m->shard);
+    if (m->failed) code = (e = m->failure).code;
+    else if (m->closing) code = error_set(&e, MINK_UNAVAILABLE, "CLOSING", "the node is closing");
+    else if (m->waiting > QUEUE_MAX) code = error_set(&e, MINK_OVERLOADED, "METADATA_QUEUE", "%d proposals wait for the command log", QUEUE_MAX);
+    else code = command_check(p->command, &e);
+    if (code != MINK_OK) {
+        refuse(m, p, &e);
         return;
     }
     *m->last = p;
@@ -475,6 +596,7 @@ static void enqueue_sync(struct task *task) {
     struct meta *m = entering->m;
     struct meta_sync *s = entering->what;
     mem_free(entering);
+    s->since_ns = shard_now_ns(m->shard);
     s->next = m->syncs;
     m->syncs = s;
     if (m->failed) answer_syncs(&m->syncs, m->failure.code, &m->failure);
@@ -486,10 +608,22 @@ void meta_sync(struct meta *m, struct meta_sync *s, struct shard *shard, void (*
     enter(m, enqueue_sync, s);
 }
 
-void meta_listen(struct meta *m, void (*on_applied)(void *ctx, uint64_t position), void *ctx) {
+struct listening { struct task task; struct meta *m; void (*fn)(void *ctx, uint64_t position); void *ctx; };
+
+static void listen_on_shard(struct task *task) {
+    struct listening *l = container_of(task, struct listening, task);
+    struct meta *m = l->m;
     mink_assert(m->listener_count < LISTENERS_MAX);
-    m->listeners[m->listener_count].fn = on_applied;
-    m->listeners[m->listener_count++].ctx = ctx;
+    m->listeners[m->listener_count].fn = l->fn;
+    m->listeners[m->listener_count++].ctx = l->ctx;
+    l->fn(l->ctx, m->failed ? UINT64_MAX : m->position);
+    mem_free(l);
+}
+
+void meta_listen(struct meta *m, void (*on_applied)(void *ctx, uint64_t position), void *ctx) {
+    struct listening *l = mem_new(struct listening);
+    *l = (struct listening){.task.run = listen_on_shard, .m = m, .fn = on_applied, .ctx = ctx};
+    shard_post(m->shard, &l->task);
 }
 
 void meta_rows_free(struct meta_row *rows, uint32_t count) {

@@ -52,7 +52,7 @@ void command_free(struct command *c);
 struct command *command_create_database(const char *name, const char *comment, bool if_not_exists);
 struct command *command_drop_database(const char *name, bool if_exists, bool cascade);
 struct command *command_create_table(const struct table_def *def, bool if_not_exists);
-struct command *command_alter_table(uint64_t table_id, const struct table_def *def, uint32_t expected_schema_id);
+struct command *command_alter_table(const struct catalog_table *base, const struct table_def *def); // def was made from base; CONFLICT when it has been altered meanwhile
 struct command *command_drop_table(const char *database, const char *name, bool if_exists);
 struct command *command_create_partition(uint64_t table_id, const char *name, bool if_not_exists);
 struct command *command_drop_partition(uint64_t table_id, const char *name, bool if_exists);
@@ -83,8 +83,13 @@ struct command_result {
 };
 
 struct meta;
-struct meta_config { struct shard *shard; struct meta_log *log; uint64_t checkpoint_every; /* commands; default 10,000 */ };
-// Loads the newest checkpoint, replays the tail, calls on_ready on the meta shard (code OK, or why not). The log is closed with meta.
+struct meta_config {
+    struct shard *shard;
+    struct meta_log *log;
+    uint64_t checkpoint_every; // commands; 0 = 10,000
+    uint64_t poll_ns;          // how often to look for rows of other processes; 0 = never: nobody else writes, or the log wakes us
+};
+// Loads the newest checkpoint, replays the tail, calls on_ready once on the meta shard (code OK, or why not). The log is closed with meta.
 void meta_open(const struct meta_config *config, struct meta **out, void (*on_ready)(void *ctx, enum mink_code code, const struct error *e), void *ctx);
 void meta_close(struct meta *m, void (*on_closed)(void *ctx), void *ctx); // fails what waits with UNAVAILABLE; callback on the meta shard
 struct catalog *meta_catalog(struct meta *m); // lives as long as m
@@ -95,18 +100,22 @@ struct meta_proposal {
     void (*on_done)(struct meta_proposal *p); // result is valid during the call
     struct command *command; // taken
     struct command_result result;
-    struct meta_proposal *next; // private
+    struct meta_proposal *next; uint64_t since_ns; bool maybe_written; // private
 };
 void meta_propose(struct meta *m, struct meta_proposal *p, struct shard *shard, struct command *take_command, void (*on_done)(struct meta_proposal *p));
-// Catches up to the log's head, then calls back: for reads that must be current. Concurrent calls share one query.
-struct meta_sync { struct task task; struct shard *shard; void (*on_done)(struct meta_sync *s); enum mink_code code; struct error error; struct meta_sync *next; };
+// Catches up to the log's head, then calls back: for reads that must be current. Concurrent calls share one query. While the log cannot be reached
+// it waits; like the commands of tables and databases it gives up after 15 s (UNAVAILABLE, or UNKNOWN_OUTCOME for a command that may have been
+// written). Commands of streams and incarnations wait as long as it takes: serving goes on without metadata.
+struct meta_sync { struct task task; struct shard *shard; void (*on_done)(struct meta_sync *s); enum mink_code code; struct error error; struct meta_sync *next; uint64_t since_ns; };
 void meta_sync(struct meta *m, struct meta_sync *s, struct shard *shard, void (*on_done)(struct meta_sync *s));
-// on_applied runs on the meta shard after each applied group of commands (position = the last). For caches and watchers; must not block.
+// on_applied runs on the meta shard: once soon after the call (the position then), and after each group of commands (position = the last). For
+// caches and watchers; must not block. UINT64_MAX: the log cannot be followed any more (an unknown command, corruption): stop serving.
 void meta_listen(struct meta *m, void (*on_applied)(void *ctx, uint64_t position), void *ctx);
 
-// The codec, for tests, fuzzing, the simulator: applies one encoded command. A malformed or unknown one is CORRUPT / UNSUPPORTED and applies nothing.
+// The codec, for tests, fuzzing, the simulator: applies one encoded command, whose seq is the catalog's position + 1. A malformed or unknown one
+// is CORRUPT / UNSUPPORTED and applies nothing; out->code is the command's own answer, and out->epochs is the caller's (mem_free).
 enum mink_code catalog_apply(struct catalog *c, uint64_t seq, struct slice command, struct command_result *out, struct error *e) MINK_MUST_CHECK;
 struct slice command_encode(const struct command *c);
 struct slice catalog_save(struct catalog *c);   // checkpoint: equal states give equal bytes
-enum mink_code catalog_load(struct catalog *c, struct slice state, struct error *e) MINK_MUST_CHECK;
+enum mink_code catalog_load(struct catalog *c, struct slice state, struct error *e) MINK_MUST_CHECK; // replaces what c held; empty after an error
 #endif

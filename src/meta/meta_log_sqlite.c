@@ -2,8 +2,8 @@
 // The command log in SQLite. SQLite blocks, so it has a thread of its own; requests come through a queue and complete on the asking shard.
 //
 // Journal WAL with synchronous=FULL: a commit is on disk when it returns. Several processes may share the file: an append checks inside its
-// transaction that the position is still the next one. Whether others have written is asked by meta_sync; a process that holds the lock file
-// (meta_process_lock) has no others, so nothing is polled.
+// transaction that the position is still the next one. Others' rows are found by meta's looks at the head (meta_sync, polling); a process that
+// holds the lock file (meta_process_lock) has no others, so nothing is polled.
 #include "meta/meta.h"
 
 #include "base/log.h"
@@ -52,7 +52,8 @@ static enum mink_code sqlite_error(struct sqlite_log *l, const char *doing, stru
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_CANTOPEN: return error_set(e, MINK_DENIED, "DATABASE_NOT_WRITABLE", "%s %s: %s", doing, l->path, message);
-    case SQLITE_IOERR: return error_set(e, MINK_UNKNOWN_OUTCOME, "DATABASE_IO", "%s %s: %s", doing, l->path, message);
+    case SQLITE_IOERR: return error_set(e, MINK_UNAVAILABLE, "DATABASE_IO", "%s %s: %s", doing, l->path, message);
+    case SQLITE_TOOBIG: return error_set(e, MINK_INVALID, "DATABASE_TOO_BIG", "%s %s: %s", doing, l->path, message);
     default: return error_set(e, MINK_UNAVAILABLE, "DATABASE", "%s %s: %s", doing, l->path, message);
     }
 }
@@ -70,6 +71,7 @@ static enum mink_code head_of(struct sqlite_log *l, uint64_t *out, struct error 
 static enum mink_code insert_all(struct sqlite_log *l, struct meta_log_request *r) {
     uint64_t head;
     MINK_TRY(head_of(l, &head, &r->error));
+    r->head = head;
     if (head + 1 != r->seq) return error_set(&r->error, MINK_CONFLICT, "LOG_MOVED", "command %llu: the log ends at %llu", (unsigned long long)r->seq, (unsigned long long)head);
     for (uint32_t i = 0; i < r->command_count; i++) {
         sqlite3_bind_int64(l->insert, 1, (sqlite3_int64)(r->seq + i));
@@ -84,9 +86,13 @@ static enum mink_code insert_all(struct sqlite_log *l, struct meta_log_request *
 static enum mink_code append(struct sqlite_log *l, struct meta_log_request *r) {
     if (!execute(l, "BEGIN IMMEDIATE")) return sqlite_error(l, "append to", &r->error);
     enum mink_code code = insert_all(l, r);
-    if (code == MINK_OK && !execute(l, "COMMIT")) code = sqlite_error(l, "commit to", &r->error);
+    if (code == MINK_OK && !execute(l, "COMMIT")) {
+        code = sqlite_error(l, "commit to", &r->error);
+        // Pages that were written before the failure may survive a crash; reading the log tells.
+        if (r->error.code == MINK_UNAVAILABLE && (sqlite3_extended_errcode(l->db) & 0xff) == SQLITE_IOERR) code = r->error.code = MINK_UNKNOWN_OUTCOME;
+    }
     if (code != MINK_OK) execute(l, "ROLLBACK");
-    r->head = r->seq + r->command_count - 1;
+    else r->head = r->seq + r->command_count - 1;
     return code;
 }
 
@@ -210,37 +216,70 @@ static void sqlite_close(struct meta_log *base) {
 
 static const struct meta_log_ops sqlite_ops = {sqlite_submit, sqlite_close};
 
-static enum mink_code check_schema(struct sqlite_log *l, struct error *e) {
-    if (!execute(l, "BEGIN IMMEDIATE") ||
-        !execute(l, "CREATE TABLE IF NOT EXISTS mink_meta(key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;"
-                    "CREATE TABLE IF NOT EXISTS mink_log(seq INTEGER PRIMARY KEY, command BLOB NOT NULL);"
-                    "CREATE TABLE IF NOT EXISTS mink_checkpoint(seq INTEGER PRIMARY KEY, state BLOB NOT NULL);"
-                    "INSERT OR IGNORE INTO mink_meta(key, value) VALUES ('schema_version', '1');") ||
-        !execute(l, "COMMIT"))
-        return sqlite_error(l, "set up", e);
+// The one number that a query gives; false when the query fails.
+static bool number_of(struct sqlite_log *l, const char *sql, int *out) {
     sqlite3_stmt *s = NULL;
-    if (sqlite3_prepare_v2(l->db, "SELECT value FROM mink_meta WHERE key = 'schema_version'", -1, &s, NULL) != SQLITE_OK || sqlite3_step(s) != SQLITE_ROW) {
-        sqlite3_finalize(s);
-        return sqlite_error(l, "read", e);
-    }
-    int version = sqlite3_column_int(s, 0);
+    bool good = sqlite3_prepare_v2(l->db, sql, -1, &s, NULL) == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW;
+    if (good) *out = sqlite3_column_int(s, 0);
     sqlite3_finalize(s);
+    return good;
+}
+
+static enum mink_code check_version(struct sqlite_log *l, struct error *e) {
+    int version = 0;
+    if (!number_of(l, "SELECT value FROM mink_meta WHERE key = 'schema_version'", &version)) {
+        if (sqlite3_errcode(l->db) != SQLITE_DONE && sqlite3_errcode(l->db) != SQLITE_OK) return sqlite_error(l, "read", e);
+        return error_set(e, MINK_CORRUPT, "DATABASE_CORRUPT", "%s: mink_meta has no schema_version", l->path);
+    }
     if (version == SCHEMA_VERSION) return MINK_OK;
     error_set(e, MINK_UNSUPPORTED, "NEWER_DATABASE", "%s has schema version %d; this version of Mink knows %d", l->path, version, SCHEMA_VERSION);
     error_hint(e, "upgrade Mink");
     return MINK_UNSUPPORTED;
 }
 
+static const char count_ours[] = "SELECT count(*) FROM sqlite_schema WHERE name = 'mink_meta'", count_any[] = "SELECT count(*) FROM sqlite_schema";
+
+// Mink's, of a version that is known: *out_exists. Empty: not. Nothing is written to a database that is another program's, or a newer Mink's.
+static enum mink_code check_database(struct sqlite_log *l, bool *out_exists, struct error *e) {
+    int ours = 0, any = 0;
+    if (!number_of(l, count_ours, &ours) || !number_of(l, count_any, &any)) return sqlite_error(l, "read", e);
+    *out_exists = ours != 0;
+    if (ours) return check_version(l, e);
+    if (!any) return MINK_OK;
+    error_set(e, MINK_INVALID, "FOREIGN_DATABASE", "%s is a database of another program", l->path);
+    error_hint(e, "give Mink a file of its own");
+    return MINK_INVALID;
+}
+
+static enum mink_code set_up(struct sqlite_log *l, struct error *e) {
+    bool exists;
+    if (!execute(l, "BEGIN IMMEDIATE")) return sqlite_error(l, "set up", e);
+    enum mink_code code = check_database(l, &exists, e); // another process may have been faster
+    if (code == MINK_OK && !exists &&
+        !execute(l, "CREATE TABLE mink_meta(key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;"
+                    "CREATE TABLE mink_log(seq INTEGER PRIMARY KEY, command BLOB NOT NULL);"
+                    "CREATE TABLE mink_checkpoint(seq INTEGER PRIMARY KEY, state BLOB NOT NULL);"
+                    "INSERT INTO mink_meta(key, value) VALUES ('schema_version', '1');"))
+        code = sqlite_error(l, "set up", e);
+    if (code == MINK_OK && !execute(l, "COMMIT")) code = sqlite_error(l, "set up", e);
+    if (code != MINK_OK) execute(l, "ROLLBACK");
+    return code;
+}
+
+static bool prepare(struct sqlite_log *l, const char *sql, sqlite3_stmt **out) { return sqlite3_prepare_v3(l->db, sql, -1, SQLITE_PREPARE_PERSISTENT, out, NULL) == SQLITE_OK; }
+
 static enum mink_code open_database(struct sqlite_log *l, struct error *e) {
+    bool exists;
     if (sqlite3_open_v2(l->path, &l->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) return sqlite_error(l, "open", e);
     sqlite3_extended_result_codes(l->db, 1);
     sqlite3_busy_timeout(l->db, BUSY_MS);
+    MINK_TRY(check_database(l, &exists, e));
     if (!execute(l, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=1000;")) return sqlite_error(l, "open", e);
-    MINK_TRY(check_schema(l, e));
+    if (!exists) MINK_TRY(set_up(l, e));
     // The log may be empty behind a checkpoint: its position then counts.
-    if (sqlite3_prepare_v3(l->db, "INSERT INTO mink_log(seq, command) VALUES (?, ?)", -1, SQLITE_PREPARE_PERSISTENT, &l->insert, NULL) != SQLITE_OK ||
-        sqlite3_prepare_v3(l->db, "SELECT max(coalesce((SELECT max(seq) FROM mink_log), 0), coalesce((SELECT max(seq) FROM mink_checkpoint), 0))", -1, SQLITE_PREPARE_PERSISTENT, &l->head, NULL) != SQLITE_OK ||
-        sqlite3_prepare_v3(l->db, "SELECT seq, command FROM mink_log WHERE seq > ? ORDER BY seq LIMIT ?", -1, SQLITE_PREPARE_PERSISTENT, &l->read, NULL) != SQLITE_OK)
+    if (!prepare(l, "INSERT INTO mink_log(seq, command) VALUES (?, ?)", &l->insert) ||
+        !prepare(l, "SELECT max(coalesce((SELECT max(seq) FROM mink_log), 0), coalesce((SELECT max(seq) FROM mink_checkpoint), 0))", &l->head) ||
+        !prepare(l, "SELECT seq, command FROM mink_log WHERE seq > ? ORDER BY seq LIMIT ?", &l->read))
         return sqlite_error(l, "open", e);
     return MINK_OK;
 }
@@ -267,10 +306,11 @@ enum mink_code meta_log_sqlite_open(const char *path, struct meta_log **out, str
 struct meta_process_lock { int fd; };
 
 enum mink_code meta_process_lock_take(const char *path, struct meta_process_lock **out, struct error *e) {
-    char name[4200], text[32];
-    snprintf(name, sizeof name, "%s.lock", path);
-    int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0) return error_set(e, MINK_DENIED, "DATABASE_NOT_WRITABLE", "%s: %s", name, strerror(errno));
+    char text[32], *name = mem_printf("%s.lock", path);
+    int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0644), failed = errno;
+    if (fd < 0) error_set(e, MINK_DENIED, "DATABASE_NOT_WRITABLE", "%s: %s", name, strerror(failed));
+    mem_free(name);
+    if (fd < 0) return MINK_DENIED;
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         ssize_t n = pread(fd, text, sizeof text - 1, 0);
         text[n > 0 ? n : 0] = 0;
@@ -281,7 +321,7 @@ enum mink_code meta_process_lock_take(const char *path, struct meta_process_lock
         return MINK_CONFLICT;
     }
     int size = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-    if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)size, 0) != size) log_warn("lock.write", "path=\"%s\" message=\"%s\"", name, strerror(errno));
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)size, 0) != size) log_warn("lock.write", "path=\"%s.lock\" message=\"%s\"", path, strerror(errno));
     *out = mem_new(struct meta_process_lock);
     (*out)->fd = fd;
     return MINK_OK;

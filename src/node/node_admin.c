@@ -153,7 +153,7 @@ static enum mink_code alter_options(struct admin_state *s, struct error *e) {
     struct catalog_table t;
     MINK_TRY(catalog_find_table(s->n->catalog, a->database, a->table, &t, e));
     enum mink_code code = table_def_with_options(t.def, a->set, a->set_count, a->reset, a->reset_count, &s->def, e);
-    if (code == MINK_OK) propose(s, command_alter_table(t.table_id, s->def, t.def->schema_id));
+    if (code == MINK_OK) propose(s, command_alter_table(&t, s->def));
     catalog_table_deinit(&t);
     return code;
 }
