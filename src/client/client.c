@@ -104,18 +104,24 @@ static enum mink_code collect(struct rpc_stream *stream, struct mink_results *ou
     }
 }
 
+enum mink_code client_send_only(struct rpc_stream *stream, struct slice take_message, struct error *e) {
+    struct slices message = {0};
+    slices_take(&message, take_message);
+    enum mink_code code = rpc_stream_send(stream, &message, e);
+    slices_deinit(&message);
+    if (code == MINK_OK) code = rpc_stream_half_close(stream, e);
+    return code != MINK_OK && strcmp(e->reason, "CALL_ENDED") != 0 ? code : MINK_OK;
+}
+
 enum mink_status mink_action(struct mink_client *c, const char *action, const char *json_body, struct mink_results *out, struct mink_error *error) {
     struct error e = {0};
-    struct slices request = {0};
     struct rpc_stream *stream = rpc_stream_open(c->rpc, FLIGHT_SERVICE "DoAction", c->timeout_ms);
     *out = (struct mink_results){0};
-    slices_take(&request, flight_action_encode(action, json_body ? json_body : "", json_body ? strlen(json_body) : 0));
-    enum mink_code code = rpc_stream_send(stream, &request, &e);
-    slices_deinit(&request);
-    if (code == MINK_OK) code = rpc_stream_half_close(stream, &e);
+    enum mink_code code = client_send_only(stream, flight_action_encode(action, json_body ? json_body : "", json_body ? strlen(json_body) : 0), &e);
     if (code == MINK_OK) code = collect(stream, out, &e);
     rpc_stream_close(stream);
     if (code != MINK_OK) mink_results_free(out);
+    else error_clear(&e);
     return client_tell(&e, error);
 }
 

@@ -16,4 +16,7 @@ struct mink_client {
 // The error of a call, told to the user. Returns its status.
 enum mink_status client_tell(const struct error *from, struct mink_error *to);
 
+// Sends the only message of a call and closes our side. A server that has answered and ended meanwhile is no failure: what it sent decides.
+enum mink_code client_send_only(struct rpc_stream *stream, struct slice take_message, struct error *e) MINK_MUST_CHECK;
+
 #endif

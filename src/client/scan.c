@@ -94,12 +94,8 @@ static enum mink_code begin(struct mink_scan *s, const struct mink_scan_options 
     buffer_init(&text, TICKET_JSON_MAX);
     ticket_write(&ticket, &text);
     ticket_deinit(&ticket);
-    struct slices request = {0};
-    slices_take(&request, flight_bytes_encode(text.data, text.size));
-    code = rpc_stream_send(s->stream, &request, e);
-    slices_deinit(&request);
+    code = client_send_only(s->stream, flight_bytes_encode(text.data, text.size), e);
     buffer_deinit(&text);
-    if (code == MINK_OK) code = rpc_stream_half_close(s->stream, e);
     if (code == MINK_OK) code = next_message(s, &data, &end, e);
     if (code != MINK_OK) return code;
     if (end) return error_set(e, MINK_INTERNAL, "NO_SCHEMA", "the server ended the stream without a schema");
@@ -147,7 +143,10 @@ static enum mink_code next_batch(struct mink_scan *s, struct ArrowArray *out, st
         struct arrow_batch batch;
         MINK_TRY(next_message(s, &data, &s->ended, e));
         if (s->ended) break;
-        enum mink_code code = ipc_decoder_batch(s->decoder, data.header, data.body, &batch, NULL, e);
+        // The body is a view; what is decoded from it must hold the slab.
+        struct slice body = data.slab.size ? slice_sub(data.slab, data.room, data.body.size) : slice_empty();
+        enum mink_code code = ipc_decoder_batch(s->decoder, data.header, body, &batch, NULL, e);
+        slice_unref(&body);
         if (code == MINK_OK && info) read_info(data.app_metadata, info);
         if (code == MINK_OK && batch.row_count > 0) code = arrow_batch_export(&batch, out, e);
         if (code == MINK_OK) arrow_batch_deinit(&batch);

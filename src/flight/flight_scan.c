@@ -329,7 +329,7 @@ static void drop_control(struct flight_scan *x) {
 }
 
 void flight_scan_deinit(struct flight_scan *x) {
-    timer_stop(&x->heartbeat);
+    if (x->heartbeat.shard) timer_stop(&x->heartbeat);
     free_step(x);
     drop_control(x);
     clear_positions(x);

@@ -259,7 +259,7 @@ static void close_window(struct stream_store *s) {
     for (uint32_t i = 0; i < w->entry_count; i++) w->entries[i]->live->window = NULL;
     store_content_id(s, w->upload.content_id);
     store_header(s, &header, OBJECT_KIND_WAL, s->incarnation, w->seq, w->upload.content_id);
-    qsort(w->entries, w->entry_count, sizeof *w->entries, by_stream);
+    if (w->entry_count > 1) qsort(w->entries, w->entry_count, sizeof *w->entries, by_stream);
     object_writer_begin(&out, &header);
     windows_write_blocks(&out, w->entries, w->entry_count);
     object_writer_finish(&out);
