@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static bool with_unit(const char *text, const struct unit *units, double *out) {
     char *end;
     errno = 0;
     double v = strtod(text, &end);
-    if (end == text || errno) return false;
+    if (end == text || errno || !isfinite(v)) return false;
     while (*end == ' ') end++;
     for (const struct unit *u = units; u->name; u++)
         if (strcasecmp(end, u->name) == 0) {
@@ -53,7 +54,7 @@ static bool parse(enum config_type type, const char *text, struct config_value *
     switch (type) {
     case CONFIG_STRING: return true;
     case CONFIG_INT: v->number = (double)strtoll(text, &end, 10); return end != text && *end == 0 && errno == 0;
-    case CONFIG_REAL: v->number = strtod(text, &end); return end != text && *end == 0 && errno == 0;
+    case CONFIG_REAL: v->number = strtod(text, &end); return end != text && *end == 0 && errno == 0 && isfinite(v->number);
     case CONFIG_BOOL:
         v->on = strcmp(text, "true") == 0 || strcmp(text, "on") == 0 || strcmp(text, "1") == 0;
         return v->on || strcmp(text, "false") == 0 || strcmp(text, "off") == 0 || strcmp(text, "0") == 0;
@@ -127,7 +128,7 @@ static bool line_is_over(struct cursor *l) {
 static bool word(struct cursor *l, const char *extra, char *out, size_t size) {
     size_t n = 0;
     blank(l);
-    while (l->at < l->end && (isalnum((unsigned char)*l->at) || strchr(extra, *l->at)) && n + 1 < size) out[n++] = *l->at++;
+    while (l->at < l->end && (isalnum((unsigned char)*l->at) || (*l->at && strchr(extra, *l->at))) && n + 1 < size) out[n++] = *l->at++;
     out[n] = 0;
     blank(l);
     return n > 0;
@@ -142,6 +143,7 @@ static bool value(struct cursor *l, char *out, size_t size) {
             char c = *l->at++;
             if (c == '\\' && quote == '"' && l->at < l->end) {
                 c = *l->at++;
+                if (c != '"' && c != '\\' && c != 'n' && c != 't') return false;
                 c = c == 'n' ? '\n' : c == 't' ? '\t' : c;
             }
             out[n++] = c;
@@ -177,7 +179,7 @@ enum mink_code config_read_text(struct config *c, const char *name, const char *
         if (!word(&l, "_-.", key, sizeof key) || l.at == l.end || *l.at != '=')
             return error_set(e, MINK_INVALID, "BAD_CONFIG", "%s, line %d, column %d: expected key = value", name, line, (int)(l.at - begin) + 1);
         l.at++;
-        if (!value(&l, text_value, sizeof text_value) || !line_is_over(&l)) return error_set(e, MINK_INVALID, "BAD_CONFIG", "%s, line %d: the value of %s is not closed, or something follows it", name, line, key);
+        if (!value(&l, text_value, sizeof text_value) || !line_is_over(&l)) return error_set(e, MINK_INVALID, "BAD_CONFIG", "%s, line %d: the value of %s is not closed, something follows it, or it has an unknown escape", name, line, key);
         snprintf(full, sizeof full, "%s%s%s", section, section[0] ? "." : "", key);
         snprintf(origin, sizeof origin, "%s, line %d", name, line);
         MINK_TRY(config_set(c, full, text_value, origin, e));
@@ -214,21 +216,49 @@ enum mink_code config_read_environment(struct config *c, const char *prefix, cha
     return MINK_OK;
 }
 
-// user:password@host → user:***@host; secret=… in a query likewise.
-static void put_masked(struct buffer *out, const char *text) {
-    const char *scheme = strstr(text, "://"), *at = scheme ? strrchr(scheme, '@') : NULL;
-    const char *colon = at ? memchr(scheme + 3, ':', (size_t)(at - scheme - 3)) : NULL;
-    buffer_put_u8(out, '"');
+static bool is_secret(const char *name, size_t size) {
+    static const char *const parts[] = {"secret", "password", "passwd", "token", "key"};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        for (size_t at = 0, n = strlen(parts[i]); at + n <= size; at++)
+            if (strncasecmp(name + at, parts[i], n) == 0) return true;
+    return false;
+}
+
+static void put_escaped(struct buffer *out, const char *text, size_t size) {
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] == '\n' || text[i] == '\t') {
+            buffer_put_string(out, text[i] == '\n' ? "\\n" : "\\t");
+            continue;
+        }
+        if (text[i] == '"' || text[i] == '\\') buffer_put_u8(out, '\\');
+        buffer_put_u8(out, (uint8_t)text[i]);
+    }
+}
+
+void config_put_masked(struct buffer *out, const char *text) {
+    const char *scheme = strstr(text, "://");
+    if (!scheme) {
+        put_escaped(out, text, strlen(text));
+        return;
+    }
+    const char *host = scheme + 3, *host_end = host + strcspn(host, "/?#"), *query = strchr(host, '?');
+    const char *at = memrchr(host, '@', (size_t)(host_end - host));
+    const char *colon = at ? memchr(host, ':', (size_t)(at - host)) : NULL;
     if (colon) {
-        buffer_put(out, text, (size_t)(colon + 1 - text));
+        put_escaped(out, text, (size_t)(colon + 1 - text));
         buffer_put_string(out, "***");
         text = at;
     }
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\') buffer_put_u8(out, '\\');
-        buffer_put_u8(out, (uint8_t)*text);
+    while (query) {
+        const char *name = query + 1, *name_end = name + strcspn(name, "=&"), *value_end = name + strcspn(name, "&");
+        if (*name_end == '=' && is_secret(name, (size_t)(name_end - name))) {
+            put_escaped(out, text, (size_t)(name_end + 1 - text));
+            buffer_put_string(out, "***");
+            text = value_end;
+        }
+        query = *value_end ? value_end : NULL;
     }
-    buffer_put_u8(out, '"');
+    put_escaped(out, text, strlen(text));
 }
 
 void config_print(const struct config *c, struct buffer *out) {
@@ -251,7 +281,11 @@ void config_print(const struct config *c, struct buffer *out) {
         }
         buffer_printf(out, "%s = ", key);
         if (o->type == CONFIG_INT || o->type == CONFIG_REAL || o->type == CONFIG_BOOL) buffer_put_string(out, v->text);
-        else put_masked(out, v->text);
+        else {
+            buffer_put_u8(out, '"');
+            config_put_masked(out, v->text);
+            buffer_put_u8(out, '"');
+        }
         buffer_printf(out, "   # %s\n", v->origin);
     }
 }

@@ -35,5 +35,7 @@ enum mink_code config_read_environment(struct config *c, const char *prefix, cha
 const char *config_text(const struct config *c, const char *key);  // NULL when it has no value
 double config_number(const struct config *c, const char *key);     // bytes; ms
 bool config_bool(const struct config *c, const char *key);
+// The text with the password of a URL, and the secrets of its query, as ***: for everything that is shown or logged.
+void config_put_masked(struct buffer *out, const char *text);
 void config_print(const struct config *c, struct buffer *out);     // a file that reads back, with meanings and origins; passwords in URLs masked
 #endif

@@ -220,15 +220,29 @@ void json_object_end(struct json_writer *w) { end(w, '}'); }
 void json_array_begin(struct json_writer *w) { begin(w, '['); }
 void json_array_end(struct json_writer *w) { end(w, ']'); }
 
+// Bytes of the well-formed UTF-8 character at s (the table of the Unicode standard, 3.9), 0 when there is none.
+static size_t character_size(const unsigned char *s, size_t left) {
+    if (s[0] < 0x80) return 1;
+    size_t size = s[0] >= 0xc2 && s[0] <= 0xdf ? 2 : s[0] >= 0xe0 && s[0] <= 0xef ? 3 : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4 : 0;
+    if (size == 0 || size > left) return 0;
+    unsigned char low = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : 0x80, high = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : 0xbf;
+    if (s[1] < low || s[1] > high) return 0;
+    for (size_t i = 2; i < size; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    return size;
+}
+
+// Texts of errors are cut to a size and may quote what a client sent: a byte that is no part of a character becomes U+FFFD, for JSON has to be UTF-8.
 static void put_quoted(struct buffer *out, const char *s, size_t size) {
     buffer_put_u8(out, '"');
     for (size_t at = 0; at < size;) {
-        size_t run = at;
-        while (run < size && (unsigned char)s[run] >= 0x20 && s[run] != '"' && s[run] != '\\') run++;
+        size_t run = at, step;
+        while (run < size && (unsigned char)s[run] >= 0x20 && s[run] != '"' && s[run] != '\\' && (step = character_size((const unsigned char *)s + run, size - run)) != 0) run += step;
         buffer_put(out, s + at, run - at);
         if (run < size) {
             unsigned char c = (unsigned char)s[run++];
-            if (c == '"' || c == '\\') buffer_printf(out, "\\%c", c);
+            if (c >= 0x80) buffer_put_string(out, "\xef\xbf\xbd");
+            else if (c == '"' || c == '\\') buffer_printf(out, "\\%c", c);
             else if (c == '\n') buffer_put_string(out, "\\n");
             else if (c == '\t') buffer_put_string(out, "\\t");
             else buffer_printf(out, "\\u%04x", c);

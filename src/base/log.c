@@ -37,6 +37,14 @@ static void put_time(struct buffer *b) {
     buffer_printf(b, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", t.tm_year + 1900, t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec, (int)(ms % 1000));
 }
 
+// A quote ends a text when the line ends behind it or the next field begins: texts may hold quotes themselves.
+static bool is_last_quote(const char *at) {
+    if (*at != '"') return false;
+    if (at[1] == 0) return true;
+    size_t name = strspn(at + 2, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    return at[1] == ' ' && name > 0 && at[2 + name] == '=';
+}
+
 // key=value key="text with spaces" … → members of the JSON object.
 static void put_members(struct json_writer *w, const char *at) {
     while (*at) {
@@ -51,10 +59,9 @@ static void put_members(struct json_writer *w, const char *at) {
         at += key + 1;
         bool quoted = *at == '"';
         at += quoted;
-        // A quoted text ends at the last quote before a space or the end: texts may hold quotes themselves.
         const char *end = at;
         if (quoted)
-            while (*end && !(*end == '"' && (end[1] == ' ' || end[1] == 0))) end++;
+            while (*end && !is_last_quote(end)) end++;
         else
             end += strcspn(at, " ");
         json_put_key(w, name);

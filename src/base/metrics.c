@@ -66,7 +66,7 @@ unsigned long long metric_quantile_ns(const struct metric_histogram *m, double q
     if (total == 0) return 0;
     for (unsigned i = 0; i < METRIC_HISTOGRAM_BUCKETS; i++) {
         seen += atomic_load_explicit(&m->buckets[i], memory_order_relaxed);
-        if ((double)seen >= q * (double)total) return upper_ns(i);
+        if (seen > 0 && (double)seen >= q * (double)total) return upper_ns(i);
     }
     return upper_ns(METRIC_HISTOGRAM_BUCKETS - 1);
 }

@@ -2,7 +2,7 @@
 #include "base/reader.h"
 
 void reader_init(struct reader *r, const void *data, size_t size) {
-    *r = (struct reader){.begin = data, .at = data, .end = (const uint8_t *)data + size};
+    *r = (struct reader){.begin = data, .at = data, .end = size ? (const uint8_t *)data + size : data}; // NULL + 0 is not allowed
 }
 
 void reader_fail(struct reader *r, size_t wanted) {
