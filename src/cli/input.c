@@ -25,7 +25,7 @@ struct input {
     struct arrow_schema *schema;
     struct arrow_builder *builder;
     bool ended;
-    // CSV: libcsv calls back per field and row while a chunk is parsed; rows beyond the batch stay in the builder until it is taken.
+    // CSV: libcsv calls back per field and row while a chunk is parsed; a batch is cut at the end of its last row.
     struct csv_parser csv;
     uint32_t *columns; // of field i; UINT32_MAX = the field is skipped
     uint32_t column_count, field;
@@ -42,8 +42,10 @@ struct input {
     // Arrow
     struct ipc_stream_reader *arrow;
     struct slice bytes;
-    struct arrow_batch pending; // CSV may run over the batch size: the rest waits here
+    struct arrow_batch pending; // a batch of the file that is larger than batch_rows
     int64_t pending_at;
+    struct arrow_batch *ready;  // CSV: a chunk may hold several batches
+    uint32_t ready_count, ready_at;
 };
 
 static enum mink_code column_of(struct input *in, const char *name, uint32_t *out, struct error *e) {
@@ -112,6 +114,11 @@ static void csv_field(void *data, size_t size, void *ctx) {
     }
 }
 
+static void cut_batch(struct input *in) {
+    in->ready = mem_realloc(in->ready, (in->ready_count + 1) * sizeof *in->ready);
+    arrow_builder_finish(in->builder, &in->ready[in->ready_count++]);
+}
+
 static void csv_row(int terminator, void *ctx) {
     struct input *in = ctx;
     if (in->failed) return;
@@ -127,6 +134,7 @@ static void csv_row(int terminator, void *ctx) {
     arrow_builder_row(in->builder);
     in->field = 0;
     in->row++;
+    if (arrow_builder_rows(in->builder) == in->options.batch_rows) cut_batch(in);
 }
 
 static enum mink_code csv_feed(struct input *in, struct error *e) {
@@ -309,26 +317,12 @@ enum mink_code input_next(struct input *in, struct arrow_batch *out, bool *end, 
         }
     }
     if (in->options.format == INPUT_CSV) {
-        // A batch is cut only once batch_rows are there or the input has ended: never by where a chunk happened to end.
-        int64_t waiting = in->pending.row_count - in->pending_at;
-        while (!in->ended && waiting + arrow_builder_rows(in->builder) < in->options.batch_rows) MINK_TRY(csv_feed(in, e));
-        if (arrow_builder_rows(in->builder) > 0 && waiting < in->options.batch_rows) {
-            struct arrow_batch fresh, rest, joined;
-            arrow_builder_finish(in->builder, &fresh);
-            if (waiting > 0) {
-                arrow_slice(&in->pending, in->pending_at, waiting, &rest);
-                const struct arrow_batch *parts[2] = {&rest, &fresh};
-                arrow_concat(parts, 2, &joined);
-                arrow_batch_deinit(&rest);
-                arrow_batch_deinit(&fresh);
-                arrow_batch_deinit(&in->pending);
-                in->pending = joined;
-            } else {
-                arrow_batch_deinit(&in->pending);
-                in->pending = fresh;
-            }
-            in->pending_at = 0;
-        }
+        if (in->ready_at == in->ready_count) in->ready_at = in->ready_count = 0;
+        while (!in->ended && in->ready_count == 0) MINK_TRY(csv_feed(in, e));
+        if (in->ended && arrow_builder_rows(in->builder) > 0) cut_batch(in);
+        *end = in->ready_at == in->ready_count;
+        if (!*end) *out = in->ready[in->ready_at++];
+        return MINK_OK;
     }
     if (in->options.format == INPUT_JSON) {
         MINK_TRY(json_feed(in, e));
@@ -353,6 +347,8 @@ void input_close(struct input *in) {
     mem_free(in->header);
     buffer_deinit(&in->line);
     arrow_batch_deinit(&in->pending);
+    while (in->ready_at < in->ready_count) arrow_batch_deinit(&in->ready[in->ready_at++]);
+    mem_free(in->ready);
     if (in->builder) arrow_builder_free(in->builder);
     if (in->arrow) ipc_stream_reader_free(in->arrow);
     arrow_schema_unref(in->schema);
