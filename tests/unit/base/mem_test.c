@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "unit/base/allocation_may_fail.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -7,6 +7,7 @@
 
 #include "base/executor.h"
 #include "base/slice.h"
+#include "unit/base/allocation_may_fail.h"
 
 #include <string.h>
 
