@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SHARDS_MAX 64
+#define SHARDS_MAX 64 // that are ready at once
 #define WALL_START_MS 1767225600000 // 2026-01-01 UTC
 
 struct sim_shard {
@@ -19,6 +19,7 @@ struct sim_shard {
     uint64_t now_ns;       // its own clock, read once per turn
     int64_t wall_offset_ms;
     unsigned number;
+    struct sim_shard *all_next;
 };
 
 struct sim_process {
@@ -35,9 +36,9 @@ struct sim_process {
 
 struct sim {
     struct random order, world_random;
-    uint64_t now_ns, events, events_max, hash;
+    uint64_t now_ns, events, hash;
     bool print;
-    struct sim_shard *world, *current;
+    struct sim_shard *world, *current, *all;
     bool in_work;
     struct sim_process *current_process; // also while a work runs
     struct sim_shard **shards;
@@ -159,6 +160,8 @@ static struct sim_shard *shard_new(struct sim *sim, struct sim_process *p, const
     s->rate = 1;
     s->number = sim->shard_numbers++;
     s->now_ns = own_clock(s);
+    s->all_next = sim->all;
+    sim->all = s;
     if (sim->shard_count == sim->shard_capacity) {
         sim->shard_capacity = sim->shard_capacity ? sim->shard_capacity * 2 : 16;
         sim->shards = mem_realloc(sim->shards, sim->shard_capacity * sizeof *sim->shards);
@@ -242,13 +245,23 @@ struct sim *sim_new(uint64_t seed) {
     random_seed(&sim->order, seed);
     random_seed(&sim->world_random, seed ^ 0x5851f42d4c957f2dull);
     sim->hash = 14695981039346656037u;
-    sim->events_max = UINT64_MAX;
     sim->world = shard_new(sim, NULL, "world");
     return sim;
 }
 
-// The living are not asked: their memory is theirs, and goes with the process that simulates them.
 void sim_free(struct sim *sim) {
+    while (sim->all) {
+        struct sim_shard *s = sim->all;
+        sim->all = s->all_next;
+        mem_free(s);
+    }
+    while (sim->processes) {
+        struct sim_process *p = sim->processes;
+        sim->processes = p->next;
+        mem_free(p->name);
+        mem_free(p->shards);
+        mem_free(p);
+    }
     mem_free(sim->heap);
     mem_free(sim->shards);
     mem_free(sim);
