@@ -136,7 +136,8 @@ static void sim_timer_start(struct shard *base, struct timer *t, uint64_t delay_
     if (gone(s) || ghost(s->sim)) return;
     mink_assert(s->sim->current == s && !s->sim->in_work); // the shard's own thread
     sim_timer_stop(base, t);
-    push(s->sim, t, s->sim->now_ns + (uint64_t)((double)delay_ns / s->rate));
+    // Rounded up: on the shard's clock, too, the time has come when it fires.
+    push(s->sim, t, s->sim->now_ns + (uint64_t)((double)delay_ns / s->rate) + (s->rate != 1 ? 2 : 0));
 }
 
 static uint64_t own_clock(const struct sim_shard *s) { return (uint64_t)((double)s->sim->now_ns * s->rate) + NS_PER_S; }
@@ -339,6 +340,7 @@ static bool fire_timer(struct sim *sim, uint64_t until_ns) {
             push(sim, t, s->process->resume_ns);
             continue;
         }
+        sim->now_ns += 100; // what spins passes time
         uint64_t event[2] = {sim->now_ns, 10000 + s->number};
         fold(sim, event, sizeof event);
         enter(sim, s);
