@@ -158,7 +158,10 @@ static void on_seal_idle(struct upload *u) {
     t->sealing = false;
     if (!t->ended) {
         if (result == UPLOAD_CREATED) walk_is_over(t, t->next);
-        else walk(t); // somebody was faster: a late object of the owner, or another seal; read it
+        else { // somebody was faster: a late object of the owner, or another seal; read it
+            t->ahead = t->next;
+            walk(t);
+        }
     }
     maybe_free(t);
 }
