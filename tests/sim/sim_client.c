@@ -289,6 +289,7 @@ static void took_all(struct reader *r) {
     for (uint32_t i = 0; i < count; i++) {
         int32_t partition = partition_number(c, positions[i].partition);
         uint64_t *end = &r->ends[partition < 0 ? 0 : partition][positions[i].bucket];
+        if (*end == 0 && positions[i].next > 0) model_start(m, r->table, partition, (uint32_t)positions[i].bucket, positions[i].next, shard_wall_ms(sim_world(c->w->sim))); // nothing is kept
         if (positions[i].next > *end) *end = positions[i].next;
     }
     mem_free(positions);
@@ -324,6 +325,7 @@ static void on_next(struct node_scan_next *request) {
     }
     int32_t partition = partition_number(c, request->partition);
     uint32_t bucket = (uint32_t)request->bucket;
+    sim_trace(c->w->sim, "read of table %u partition %d bucket %u by host %" PRIu64 ": %u messages, next %" PRIu64, r->table, partition, bucket, r->host->number, request->message_count, request->next);
     uint64_t *end = &r->ends[partition < 0 ? 0 : partition][bucket];
     for (uint32_t i = 0; i < request->message_count; i++) {
         const struct scan_message *message = &request->messages[i];
@@ -441,12 +443,15 @@ static void on_offset(struct node_offsets *o) {
     struct seeker *k = container_of(o, struct seeker, request);
     struct client *c = k->c;
     struct model *m = &c->w->model;
+    sim_trace(c->w->sim, "seek table %u -> %s %" PRIu64, k->table, mink_code_name(o->code), o->offset);
     if (o->code == MINK_OK && o->at == NODE_FROM_TIME && !c->w->options.skew) {
         const struct model_bucket *b = &m->tables[k->table].buckets[k->partition < 0 ? 0 : k->partition][k->bucket];
         for (uint64_t offset = b->start; offset < b->capacity; offset++) {
             if (!b->rows[offset]) continue;
             const struct model_append *a = &m->appends[m->rows[b->rows[offset] - 1].append];
-            if (offset < o->offset && a->sent_wall_ms > o->at_value) model_violation(m, "offset %" PRIu64 " is told for time %" PRId64 ", but %" PRIu64 " was sent at %" PRId64, o->offset, o->at_value, offset, a->sent_wall_ms);
+            int64_t ttl = m->tables[k->table].ttl_ms;
+            bool kept = ttl < 0 || a->sent_wall_ms > shard_wall_ms(sim_world(c->w->sim)) - ttl;
+            if (kept && offset < o->offset && a->sent_wall_ms > o->at_value) model_violation(m, "offset %" PRIu64 " is told for time %" PRId64 ", but %" PRIu64 " was sent at %" PRId64, o->offset, o->at_value, offset, a->sent_wall_ms);
             if (offset >= o->offset && a->state == APPEND_ACKED && a->ended_wall_ms < o->at_value) model_violation(m, "offset %" PRIu64 " is told for time %" PRId64 ", but %" PRIu64 " was acknowledged at %" PRId64, o->offset, o->at_value, offset, a->ended_wall_ms);
         }
     }
@@ -472,6 +477,7 @@ static void seek(struct client *c) {
     c->w->counts.seeks++;
     k->request = (struct node_offsets){.shard = sim_world(c->w->sim), .on_done = on_offset, .table = table, .partition = k->partition < 0 ? NULL : names[k->partition], .bucket = (int32_t)k->bucket, .at = NODE_FROM_TIME};
     k->request.at_value = shard_wall_ms(sim_world(c->w->sim)) - (int64_t)below(c, 5000);
+    sim_trace(c->w->sim, "seek table %u partition %d bucket %u time %" PRId64 " by host %" PRIu64, k->table, k->partition, k->bucket, k->request.at_value, h->number);
     node_offsets(h->node, &k->request);
 }
 
