@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "arrow/array.h"
 #include "base/mem.h"
 #include "table/ddl.h"
 
@@ -72,6 +73,40 @@ static inline enum mink_code test_from_json(const char *text, struct table_def *
     code = table_def_from_json(j, &test_defaults, out, e);
     json_free(j);
     return code;
+}
+
+// A batch of a schema from JSON: [[row 0 column 0, column 1, …], …].
+static inline void test_batch(struct arrow_schema *schema, const char *text, struct arrow_batch *out) {
+    struct error why = {0};
+    struct json *rows;
+    assert_fine(json_parse(text, strlen(text), &rows, &why));
+    struct arrow_builder *b = arrow_builder_new(schema);
+    for (size_t i = 0; i < json_count(rows); i++) {
+        const struct json *row = json_at(rows, i);
+        for (uint32_t c = 0; c < json_count(row); c++) assert_fine(arrow_builder_json(b, c, json_at(row, c), &why));
+        arrow_builder_row(b);
+    }
+    arrow_builder_finish(b, out);
+    arrow_builder_free(b);
+    json_free(rows);
+}
+
+// And back.
+static inline char *test_rows(const struct arrow_batch *b) {
+    struct buffer out;
+    struct json_writer w;
+    buffer_init(&out, 16 << 20);
+    json_begin(&w, &out);
+    json_array_begin(&w);
+    for (int64_t row = 0; row < b->row_count; row++) {
+        json_array_begin(&w);
+        for (uint32_t c = 0; c < arrow_schema_count(b->schema); c++) arrow_value_json(arrow_schema_at(b->schema, c), &b->columns[c], row, &w);
+        json_array_end(&w);
+    }
+    json_array_end(&w);
+    char *text = mem_strdup(buffer_string(&out));
+    buffer_deinit(&out);
+    return text;
 }
 
 #endif
