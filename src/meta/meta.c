@@ -443,7 +443,7 @@ static void looked(struct meta *m) {
 // The log could not do it. Once it can, whatever it says decides.
 static void put_off(struct meta *m, enum step step) {
     struct meta_log_request *r = &m->request;
-    log_limited(LOG_WARN, "meta.log", "doing=%s message=\"%s\"", step == STEP_APPEND ? "append" : step == STEP_READ ? "read" : "look", r->error.message);
+    if (r->code != MINK_CONFLICT) log_limited(LOG_WARN, "meta.log", "doing=%s message=\"%s\"", step == STEP_APPEND ? "append" : step == STEP_READ ? "read" : "look", r->error.message);
     if (step == STEP_LOAD && !m->gap) { // there is nothing to serve yet: say so, whoever opens may try again
         struct error e = r->error;
         fail(m, &e);
