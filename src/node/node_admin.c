@@ -47,7 +47,7 @@ static void left(void *ctx) { node_leave(ctx); }
 
 void node_close_dropped(struct node *n) {
     atomic_fetch_add(&n->refs, 1);
-    node_post_hosts(n, close_dropped, NULL, left);
+    node_post_hosts(n, close_dropped, n, left);
 }
 
 struct refresh { struct node *n; uint64_t table_id; struct table_def *def; };
