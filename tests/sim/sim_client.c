@@ -59,7 +59,7 @@ struct seeker { struct node_offsets request; struct client *c; struct sim_host *
 struct client {
     struct world *w;
     struct writer *writers;
-    uint32_t writer_count;
+    uint32_t writer_count, writer_numbers;
     struct send *sends;
     struct reader *readers;
     bool calm;
@@ -130,6 +130,15 @@ static void writer_answer(struct writer *wr, struct send *s) {
         return;
     }
     if (!current) return;
+    if (strcmp(s->request.error.reason, "UNKNOWN_WRITER") == 0 && c->w->model.tables[wr->table].ttl_ms >= 0) {
+        // All it ever wrote here is older than the log is kept: it begins anew, and leaves what it does not know.
+        for (uint32_t i = 0; i < wr->open_count; i++) model_unknown(&c->w->model, wr->open[i]);
+        wr->open_count = wr->sequence = 0;
+        wr->writer_id = 0;
+        wr->asked = NULL;
+        wr->number = c->writer_numbers++;
+        return;
+    }
     wr->sends[at] = NULL;
     wr->failing = true;
     wr->retry_ns = sim_now_ns(c->w->sim) + 5 * NS_PER_MS + below(c, 50 * NS_PER_MS);
@@ -500,7 +509,7 @@ static void flush(struct client *c) {
 struct client *client_new(struct world *w) {
     struct client *c = mem_new(struct client);
     c->w = w;
-    c->writer_count = w->options.writer_count;
+    c->writer_count = c->writer_numbers = w->options.writer_count;
     c->writers = mem_new_array(struct writer, c->writer_count);
     uint32_t table = 0;
     for (uint32_t i = 0; i < c->writer_count; i++) {
