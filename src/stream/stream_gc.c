@@ -154,6 +154,7 @@ struct seeking {
 };
 
 static void seek_step(struct seeking *k);
+static void seek_begin(struct seeking *k);
 
 static void run_sought(struct task *task) {
     struct stream_seek *asked = container_of(task, struct stream_seek, task);
@@ -175,14 +176,18 @@ static void seek_done(struct seeking *k, enum mink_code code, const struct error
 
 static void seek_tail(struct seeking *k) {
     struct live *l = store_live(k->store, k->asked->stream_id);
-    uint64_t offset = l ? atomic_load_explicit(&l->high_watermark, memory_order_relaxed) : k->committed_end;
+    uint64_t offset = l ? atomic_load_explicit(&l->high_watermark, memory_order_relaxed) : k->committed_end, next = k->committed_end;
     for (uint32_t i = 0; l && i < l->visible_count; i++) {
         const struct entry *entry = live_entry(l, i);
-        if (entry->offset_first < k->committed_end || entry->ts_max < k->asked->ts_ms) continue;
-        offset = entry->offset_first;
-        break;
+        if (entry->offset_first < k->committed_end) continue;
+        if (entry->offset_first > next) break;
+        next = entry->offset_end;
+        if (entry->ts_max < k->asked->ts_ms) continue;
+        seek_done(k, MINK_OK, NULL, entry->offset_first);
+        return;
     }
-    seek_done(k, MINK_OK, NULL, offset);
+    if (next < offset) seek_begin(k); // what was recent has been committed and has left memory since: the catalog knows it by now
+    else seek_done(k, MINK_OK, NULL, offset);
 }
 
 static void on_seek_index(struct index_look *l) {
@@ -220,34 +225,41 @@ static void seek_step(struct seeking *k) {
     index_look(k->store, &k->look);
 }
 
-static void run_seek(struct task *task) {
-    struct stream_store *s;
-    struct stream_seek *asked = store_entered(task, &s);
-    mem_free(container_of(task, struct call, task));
-    struct seeking *k = mem_new(struct seeking);
+static void seek_begin(struct seeking *k) {
+    struct stream_store *s = k->store;
     struct catalog_stream known;
     struct error e;
-    store_busy(s, 1);
-    k->store = s;
-    k->asked = asked;
     if (s->ended) {
         seek_done(k, s->end_reason.code, &s->end_reason, 0);
         return;
     }
-    if (!catalog_find_stream(s->catalog, asked->stream_id, &known)) {
+    if (!catalog_find_stream(s->catalog, k->asked->stream_id, &known)) {
         seek_done(k, error_set(&e, MINK_NOT_FOUND, "NO_SUCH_STREAM", "the table or partition was dropped"), &e, 0);
         return;
     }
     k->committed_end = known.end;
     uint32_t capacity = 64;
+    mem_free(k->ranges);
     k->ranges = mem_new_array(struct catalog_range, capacity);
-    while ((k->count = catalog_ranges(s->catalog, asked->stream_id, known.start, k->ranges, capacity)) == capacity) {
+    while ((k->count = catalog_ranges(s->catalog, k->asked->stream_id, known.start, k->ranges, capacity)) == capacity) {
         capacity *= 2;
         k->ranges = mem_realloc(k->ranges, capacity * sizeof *k->ranges);
     }
     catalog_stream_deinit(&known);
+    k->low = 0;
     k->high = k->count ? k->count - 1 : 0;
     seek_step(k);
+}
+
+static void run_seek(struct task *task) {
+    struct stream_store *s;
+    struct stream_seek *asked = store_entered(task, &s);
+    mem_free(container_of(task, struct call, task));
+    struct seeking *k = mem_new(struct seeking);
+    store_busy(s, 1);
+    k->store = s;
+    k->asked = asked;
+    seek_begin(k);
 }
 
 void stream_seek_time(struct stream_store *s, struct stream_seek *k) { store_enter(s, run_seek, k); }
