@@ -453,6 +453,11 @@ static void on_offset(struct node_offsets *o) {
     struct client *c = k->c;
     struct model *m = &c->w->model;
     sim_trace(c->w->sim, "seek table %u -> %s %" PRIu64, k->table, mink_code_name(o->code), o->offset);
+    // A stranger who thinks itself owner knows less.
+    if (k->host != c->w->host || c->w->zombie) {
+        mem_free(k);
+        return;
+    }
     if (o->code == MINK_OK && o->at == NODE_FROM_TIME && !c->w->options.skew) {
         const struct model_bucket *b = &m->tables[k->table].buckets[k->partition < 0 ? 0 : k->partition][k->bucket];
         for (uint64_t offset = b->start; offset < b->capacity; offset++) {

@@ -65,7 +65,7 @@ static void draw_options(struct world *w) {
     s->commit_entries_max = (uint32_t)PICK(2, 50, 100000);
     s->commit_age_ms = PICK(50, 1000, 300000);
     s->delete_grace_ms = PICK(1, 500, 600000);
-    s->append_give_up_ms = PICK(2000, 60000);
+    s->append_give_up_ms = PICK(8000, 60000);
     o->crash_call_fraction = chance(w, 0.8) ? 0.7 : 0;
     o->kill_fraction = chance(w, 0.5) ? 0.02 * unit(w) : 0;
     o->pause_fraction = chance(w, 0.4) ? 0.02 * unit(w) : 0;
