@@ -123,10 +123,10 @@ static void real_post(struct shard *base, struct task *task) {
     mink_assert(!s->stopping);
     *s->last = task;
     s->last = &task->next;
-    bool signal = s->sleeping;
+    // Under the lock: the task may lead to shard_stop, and the shard is gone before a signal sent later.
+    if (s->sleeping) pthread_cond_signal(&s->wake);
     s->sleeping = false;
     pthread_mutex_unlock(&s->lock);
-    if (signal) pthread_cond_signal(&s->wake);
 }
 
 static uint64_t real_now(struct shard *base) { return container_of(base, struct real_shard, shard)->now_ns; }
@@ -316,8 +316,8 @@ static void real_submit(struct work_pool *base, struct work *w) {
     mink_assert(!p->stopping);
     *p->last = &w->task;
     p->last = &w->task.next;
+    pthread_cond_signal(&p->wake); // under the lock, as in real_post
     pthread_mutex_unlock(&p->lock);
-    pthread_cond_signal(&p->wake);
 }
 
 static const struct work_pool_ops real_pool_ops = {real_submit};
