@@ -57,7 +57,7 @@ static enum mink_code unknown_column(const struct table_def *d, const char *name
     nearest_init(&near, name);
     for (uint32_t i = 0; i < d->column_count; i++) nearest_offer(&near, d->columns[i].name);
     const char *best = nearest_found(&near);
-    error_set(e, MINK_INVALID, "COLUMN_NOT_FOUND", "table %s.%s has no column \"%.60s\"%s%.60s%s", d->database, d->name, name, best ? "; did you mean \"" : "", best ? best : "", best ? "\"?" : "");
+    error_set(e, MINK_INVALID, "COLUMN_NOT_FOUND", "table %s.%s has no column \"%.60s\"%s%.60s%s", d->database, d->name, name, best ? "; did you mean " : "", best ? best : "", best ? "?" : "");
     error_about(e, name, best, NULL);
     return MINK_INVALID;
 }

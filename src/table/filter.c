@@ -1,746 +1,676 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters: text → tree → column-at-a-time evaluation.
+// From text to tree:
 //
-//   or     := and { OR and }            predicate := column compare literal | literal compare column | column [NOT] IN (literal, …)
-//   and    := not { AND not }                     | column [NOT] BETWEEN literal AND literal | column [NOT] LIKE 'pattern'
-//   not    := NOT not | ( or ) | predicate        | column IS [NOT] NULL | boolean column
-// Three-valued: a node yields two bit arrays, true and known; a row passes when it is true. LIKE takes % and _ with \ as escape.
+//   or        := and { OR and }
+//   and       := not { AND not }
+//   not       := NOT not | ( or ) | TRUE | FALSE | predicate
+//   predicate := column compare literal | literal compare column | column | column IS [NOT] NULL
+//              | column [NOT] IN ( literal { , literal } ) | column [NOT] BETWEEN literal AND literal | column [NOT] LIKE 'pattern'
+//   literal   := [-|+] number | 'text' | X'hex' | DATE 'text' | TIME 'text' | TIMESTAMP 'text' | TRUE | FALSE | NULL
 #include "table/filter.h"
 
 #include "base/mem.h"
 #include "base/nearest.h"
+#include "table/ddl_lex.h"
+#include "table/filter_internal.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <strings.h>
-
-#define DEPTH_MAX 64
-#define NODES_MAX 10000
-
-enum node_kind { NODE_OR, NODE_AND, NODE_NOT, NODE_COMPARE, NODE_IN, NODE_LIKE, NODE_IS_NULL, NODE_TRUE_COLUMN, NODE_CONSTANT };
-enum compare { EQ, NE, LT, LE, GT, GE };
-
-// A literal in the column's own terms: integers (also bool, dates, times, timestamps) as i, floats as d, decimals as dec, text as bytes.
-struct literal { int64_t i; double d; __int128 dec; char *bytes; size_t size; int edge; /* -1 below, +1 above every value of the type */ };
-
-struct node {
-    enum node_kind kind;
-    enum compare op;
-    uint32_t column;
-    struct literal *literals;
-    uint32_t literal_count;
-    bool value; // CONSTANT
-    struct node *left, *right;
-};
-
-struct filter { struct table_def *def; struct node *root; };
 
 struct parser {
-    const char *text, *at;
+    struct lexer x;
     const struct table_def *d;
+    uint32_t depth;
     struct error *e;
-    uint32_t depth, nodes;
-    enum mink_code code;
 };
 
+// 10^38: unscaled decimals are below it.
+#define DECIMAL_END ((unsigned __int128)10000000000000000000u * 10000000000000000000u)
+
+enum compare { EQ, NE, LT, LE, GT, GE };
+
+// A literal in the terms of a column. Of numbers the floor on the column's grid is kept, and whether it is the number itself.
+struct literal {
+    bool null, exact;
+    int beyond;       // -1, +1: below or above all values of the type
+    __int128 i;       // whole numbers, decimals (scaled), times; booleans
+    double real;
+    struct bytes text;
+};
+
+enum value_class filter_class(const struct arrow_field *f) {
+    switch (f->type) {
+    case ARROW_BOOL: return CLASS_BOOL;
+    case ARROW_INT8:
+    case ARROW_INT16:
+    case ARROW_INT32:
+    case ARROW_INT64:
+    case ARROW_DATE32:
+    case ARROW_TIME32:
+    case ARROW_TIME64:
+    case ARROW_TIMESTAMP: return CLASS_INT;
+    case ARROW_DECIMAL128: return CLASS_DECIMAL;
+    case ARROW_FLOAT32:
+    case ARROW_FLOAT64: return CLASS_REAL;
+    case ARROW_UTF8:
+    case ARROW_BINARY:
+    case ARROW_FIXED_BINARY: return CLASS_TEXT;
+    default: return CLASS_NONE;
+    }
+}
+
+static const struct arrow_field *field_of(const struct parser *p, uint32_t column) { return arrow_schema_at(p->d->arrow, column); }
+
+// ---- nodes
+
+static struct node *node_new(enum node_kind kind, uint32_t column) {
+    struct node *n = mem_new(struct node);
+    n->kind = kind;
+    n->column = column;
+    return n;
+}
+
 static void node_free(struct node *n) {
-    if (!n) return;
-    node_free(n->left);
-    node_free(n->right);
-    for (uint32_t i = 0; i < n->literal_count; i++) mem_free(n->literals[i].bytes);
-    mem_free(n->literals);
+    if (n == NULL) return;
+    for (uint32_t i = 0; i < n->child_count; i++) node_free(n->children[i]);
+    for (uint32_t i = 0; n->texts && i < n->set_count; i++) mem_free(n->texts[i].data);
+    mem_free(n->children);
+    mem_free(n->text_low.data);
+    mem_free(n->text_high.data);
+    mem_free(n->ints);
+    mem_free(n->reals);
+    mem_free(n->texts);
     mem_free(n);
 }
 
-// ---- lexing
-
-static void blank(struct parser *p) {
-    while (isspace((unsigned char)*p->at)) p->at++;
+static void node_add(struct node *n, struct node *take_child) {
+    // Powers of two: long ORs are written by programs.
+    if ((n->child_count & (n->child_count - 1)) == 0) n->children = mem_realloc(n->children, (n->child_count ? 2 * n->child_count : 1) * sizeof *n->children);
+    n->children[n->child_count++] = take_child;
 }
 
-static void *fail(struct parser *p, const char *what) {
-    if (p->code != MINK_OK) return NULL;
-    int column = (int)(p->at - p->text) + 1;
-    char found[24];
-    snprintf(found, sizeof found, "%.*s", (int)strcspn(p->at, " \t\n()") > 20 ? 20 : (int)strcspn(p->at, " \t\n()"), p->at);
-    p->code = error_set(p->e, MINK_INVALID, "BAD_FILTER", "filter, column %d: %s, found %s%s%s", column, what, *p->at ? "\"" : "", *p->at ? (found[0] ? found : "(") : "the end", *p->at ? "\"" : "");
-    // The text around it, and a caret below.
-    int from = column - 1 > 60 ? column - 61 : 0;
-    error_hint(p->e, "%.100s\n%*s^", p->text + from, column - 1 - from, "");
-    return NULL;
+static struct node *node_constant(bool value, bool unknown) {
+    struct node *n = node_new(NODE_CONSTANT, 0);
+    n->value = value;
+    n->unknown = unknown;
+    return n;
 }
 
-static bool keyword(struct parser *p, const char *word) {
-    size_t size = strlen(word);
-    blank(p);
-    if (strncasecmp(p->at, word, size) != 0 || isalnum((unsigned char)p->at[size]) || p->at[size] == '_') return false;
-    p->at += size;
-    return true;
+static struct node *node_not(struct node *take_child) {
+    struct node *n = node_new(NODE_NOT, 0);
+    node_add(n, take_child);
+    return n;
 }
 
-static bool symbol(struct parser *p, const char *s) {
-    blank(p);
-    if (strncmp(p->at, s, strlen(s)) != 0) return false;
-    p->at += strlen(s);
-    return true;
+// ---- errors
+
+static enum mink_code bad_literal(struct parser *p, uint32_t column, uint32_t at, const char *wanted) {
+    char type[64], text[64];
+    type_describe(&p->d->columns[column].type, type, sizeof type);
+    error_set(p->e, MINK_INVALID, "BAD_FILTER", "column %.60s is %s: expected %s", p->d->columns[column].name, type, wanted);
+    snprintf(text, sizeof text, "%.60s", p->d->columns[column].name);
+    error_about(p->e, text, type, NULL);
+    return lexer_locate(&p->x, at, p->e);
 }
 
-static bool comparison(struct parser *p, enum compare *op) {
-    static const struct { const char *text; enum compare op; } ops[] = {{"<=", LE}, {">=", GE}, {"<>", NE}, {"!=", NE}, {"==", EQ}, {"=", EQ}, {"<", LT}, {">", GT}};
-    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
-        if (symbol(p, ops[i].text)) {
-            *op = ops[i].op;
-            return true;
-        }
-    return false;
-}
-
-// An identifier, plain, "quoted" or `quoted`; false when there is none.
-static bool identifier(struct parser *p, char *out, size_t size) {
-    size_t n = 0;
-    blank(p);
-    char quote = *p->at == '"' || *p->at == '`' ? *p->at : 0;
-    const char *at = p->at + (quote != 0);
-    if (!quote && !isalpha((unsigned char)*at) && *at != '_' && (unsigned char)*at < 0x80) return false;
-    while (*at && n + 1 < size) {
-        if (quote ? *at == quote : !(isalnum((unsigned char)*at) || *at == '_' || (unsigned char)*at >= 0x80)) break;
-        out[n++] = *at++;
-    }
-    out[n] = 0;
-    if (quote && *at++ != quote) return false;
-    p->at = at;
-    return n > 0;
-}
-
-static bool column_name(struct parser *p, uint32_t *column) {
-    char name[512];
-    const char *begin = p->at;
-    if (!identifier(p, name, sizeof name)) return false;
-    int32_t found = table_def_find(p->d, name);
-    if (found >= 0) {
-        *column = (uint32_t)found;
-        return true;
-    }
-    if (p->code != MINK_OK) return false;
+static enum mink_code unknown_column(struct parser *p, const char *name, uint32_t at) {
     struct nearest near;
     nearest_init(&near, name);
     for (uint32_t i = 0; i < p->d->column_count; i++) nearest_offer(&near, p->d->columns[i].name);
     const char *best = nearest_found(&near);
-    p->code = error_set(p->e, MINK_INVALID, "COLUMN_NOT_FOUND", "filter, column %d: table %s.%s has no column %s%s%s%s", (int)(begin - p->text) + 1, p->d->database, p->d->name, name, best ? "; did you mean " : "", best ? best : "", best ? "?" : "");
+    error_set(p->e, MINK_INVALID, "COLUMN_NOT_FOUND", "table %s.%s has no column \"%.60s\"%s%.60s%s", p->d->database, p->d->name, name, best ? "; did you mean " : "", best ? best : "", best ? "?" : "");
     error_about(p->e, name, best, NULL);
-    return false;
+    return lexer_locate(&p->x, at, p->e);
 }
 
 // ---- literals
 
-struct token { bool string, negative; char *text; size_t size; };
-
-static bool literal_token(struct parser *p, struct token *t) {
-    struct buffer b;
-    *t = (struct token){0};
-    blank(p);
-    buffer_init(&b, 1 << 20);
-    // DATE '2026-01-01', TIMESTAMP '…', TIME '…': the word only says what the column's type says already.
-    const char *begin = p->at;
-    if ((keyword(p, "DATE") || keyword(p, "TIMESTAMP") || keyword(p, "TIME")) && (blank(p), *p->at != '\'')) p->at = begin;
-    blank(p);
-    if (*p->at == '\'') {
-        t->string = true;
-        for (p->at++; *p->at; p->at++) {
-            if (*p->at == '\'' && *++p->at != '\'') break;
-            buffer_put_u8(&b, (uint8_t)*p->at);
-        }
-        if (p->at[-1] != '\'' || p->at - 1 == begin) {
-            buffer_deinit(&b);
-            fail(p, "expected the closing quote of a text");
-            return false;
-        }
-    } else {
-        const char *at = p->at;
-        if (*at == '-' || *at == '+') at++;
-        if (!isdigit((unsigned char)*at) && *at != '.') {
-            bool truth = keyword(p, "TRUE");
-            if (!truth && !keyword(p, "FALSE")) {
-                buffer_deinit(&b);
-                return false;
-            }
-            buffer_put_string(&b, truth ? "true" : "false");
-        } else {
-            while (isalnum((unsigned char)*at) || *at == '.' || ((*at == '-' || *at == '+') && (at[-1] == 'e' || at[-1] == 'E'))) at++;
-            if (at - p->at > 100) {
-                buffer_deinit(&b);
-                fail(p, "expected a number of at most 100 digits");
-                return false;
-            }
-            t->negative = *p->at == '-';
-            buffer_put(&b, p->at + (*p->at == '+'), (size_t)(at - p->at) - (*p->at == '+'));
-            p->at = at;
-        }
+// Digits with point and exponent as an integer scaled by 10^scale: its floor, and whether that is exact.
+static bool read_scaled(const char *text, int32_t scale, struct literal *out) {
+    bool minus = *text == '-';
+    const char *p = text + (*text == '-' || *text == '+'), *digits = p;
+    size_t count = strspn(digits, "0123456789"), fraction = 0;
+    p += count;
+    const char *behind = NULL;
+    if (*p == '.') {
+        behind = ++p;
+        fraction = strspn(behind, "0123456789");
+        p += fraction;
     }
-    t->size = b.size;
-    t->text = mem_strdup(buffer_string(&b));
-    if (t->string && strlen(t->text) != t->size) { // zero characters are kept
-        mem_free(t->text);
-        t->text = mem_alloc(b.size + 1);
-        memcpy(t->text, b.data, b.size);
-        t->text[b.size] = 0;
+    if (count + fraction == 0) return false;
+    int64_t exponent = 0;
+    if (*p == 'e' || *p == 'E') {
+        char *end;
+        const char *sign = ++p;
+        if (*sign == '+' || *sign == '-') sign++;
+        if (*sign < '0' || *sign > '9') return false;
+        exponent = strtol(p, &end, 10);
+        if (exponent > 1000000) exponent = 1000000;
+        if (exponent < -1000000) exponent = -1000000;
+        p = end;
     }
-    buffer_deinit(&b);
+    if (*p) return false;
+    // How many of the digits, counted from the first one, stand before the point of the scaled number.
+    int64_t whole = (int64_t)count + scale + exponent, seen = 0;
+    unsigned __int128 v = 0;
+    bool rest = false, large = false;
+    for (size_t i = 0; i < count + fraction; i++, seen++) {
+        uint32_t digit = (uint32_t)((i < count ? digits[i] : behind[i - count]) - '0');
+        if (seen >= whole) rest |= digit != 0;
+        else large |= __builtin_mul_overflow(v, (unsigned __int128)10, &v) || __builtin_add_overflow(v, (unsigned __int128)digit, &v);
+    }
+    for (; seen < whole && v != 0 && !large; seen++) large |= __builtin_mul_overflow(v, (unsigned __int128)10, &v);
+    if (large || v > DECIMAL_END) {
+        out->beyond = minus ? -1 : 1;
+        return true;
+    }
+    out->exact = !rest;
+    out->i = minus ? -(__int128)v - rest : (__int128)v;
     return true;
 }
 
-static bool is_integer_type(enum arrow_type t) { return t >= ARROW_INT8 && t <= ARROW_INT64; }
-
-// A number against an integer column: exact when it is whole; else moved to the neighbour, with the comparison saying on which side it lies.
-static bool integer_literal(struct parser *p, const struct arrow_field *f, const char *text, enum compare *op, struct literal *out, bool *never_equal) {
-    static const int64_t mins[] = {INT8_MIN, INT16_MIN, INT32_MIN, INT64_MIN}, maxs[] = {INT8_MAX, INT16_MAX, INT32_MAX, INT64_MAX};
-    char *end;
-    long double v = strtold(text, &end);
-    if (*end || end == text || isnan((double)v)) return fail(p, "expected a number") != NULL;
-    long double whole = floorl(v);
-    int at = f->type - ARROW_INT8;
-    *never_equal = false;
-    if (v > (long double)maxs[at]) out->edge = 1;
-    else if (v < (long double)mins[at]) out->edge = -1;
-    else if (whole != v) {
-        // x < 2.5 is x <= 2; x > 2.5 is x > 2; x = 2.5 never.
-        *never_equal = true;
-        out->i = (int64_t)whole;
-        if (op && (*op == LT || *op == LE)) *op = LE;
-        else if (op && (*op == GT || *op == GE)) *op = GT;
-    } else {
-        out->i = strpbrk(text, ".eE") ? (int64_t)whole : strtoll(text, NULL, 10);
-    }
-    if (out->edge) *never_equal = true;
-    return true;
-}
-
-// Through the type's own text form, so that dates, times, decimals and the rest read here as everywhere.
-static bool typed_literal(struct parser *p, uint32_t column, const struct token *t, struct literal *out) {
+// Dates, times and bytes, by the text that stands for them everywhere.
+static enum mink_code read_typed(struct parser *p, uint32_t column, const char *text, uint32_t at, struct literal *out) {
     struct arrow_field *field = mem_new(struct arrow_field);
-    arrow_field_copy(field, arrow_schema_at(p->d->arrow, column));
-    enum arrow_type type = field->type;
-    int32_t width = field->width;
+    arrow_field_copy(field, field_of(p, column));
+    uint32_t width = arrow_type_bit_width(field) / 8;
     struct arrow_schema *schema = arrow_schema_new(field, 1);
     struct arrow_builder *builder = arrow_builder_new(schema);
-    struct arrow_batch batch = {0};
-    struct error e;
-    enum mink_code code = arrow_builder_text(builder, 0, t->text, t->size, &e);
+    enum mink_code code = arrow_builder_text(builder, 0, text, strlen(text), p->e);
     if (code == MINK_OK) {
+        struct arrow_batch b;
         arrow_builder_row(builder);
-        arrow_builder_finish(builder, &batch);
-        const struct arrow_array *a = &batch.columns[0];
-        const uint8_t *data = a->buffers[1].data;
-        int32_t offsets[2];
-        switch (type) {
-        case ARROW_BOOL: out->i = data[0] & 1; break;
-        case ARROW_DATE32:
-        case ARROW_TIME32: {
-            int32_t v;
-            memcpy(&v, data, 4);
-            out->i = v;
-            break;
+        arrow_builder_finish(builder, &b);
+        const struct arrow_array *a = &b.columns[0];
+        if (filter_class(field_of(p, column)) == CLASS_TEXT) {
+            const uint8_t *data = a->buffers[width ? 1 : 2].data;
+            out->text.size = width;
+            if (width == 0) {
+                int32_t end;
+                memcpy(&end, a->buffers[1].data + 4, 4);
+                out->text.size = (size_t)end;
+            }
+            out->text.data = mem_alloc(out->text.size + 1);
+            if (out->text.size) memcpy(out->text.data, data, out->text.size);
+        } else {
+            int64_t v = 0;
+            memcpy(&v, a->buffers[1].data, width);
+            out->i = width == 4 ? (int32_t)v : v;
         }
-        case ARROW_TIME64:
-        case ARROW_TIMESTAMP: memcpy(&out->i, data, 8); break;
-        case ARROW_FLOAT32: {
-            float v;
-            memcpy(&v, data, 4);
-            out->d = (double)v;
-            break;
-        }
-        case ARROW_FLOAT64: memcpy(&out->d, data, 8); break;
-        case ARROW_DECIMAL128: memcpy(&out->dec, data, 16); break;
-        case ARROW_UTF8:
-        case ARROW_BINARY:
-            memcpy(offsets, data, 8);
-            out->size = (size_t)offsets[1];
-            out->bytes = mem_alloc(out->size + 1);
-            if (out->size) memcpy(out->bytes, a->buffers[2].data, out->size);
-            out->bytes[out->size] = 0;
-            break;
-        case ARROW_FIXED_BINARY:
-            out->size = (size_t)width;
-            out->bytes = mem_alloc(out->size + 1);
-            memcpy(out->bytes, data, out->size);
-            break;
-        default: code = MINK_INVALID; error_set(&e, MINK_INVALID, "BAD_FILTER", "values of this type cannot be compared");
-        }
+        arrow_batch_deinit(&b);
+    } else {
+        if (p->e) snprintf(p->e->reason, sizeof p->e->reason, "BAD_FILTER");
+        lexer_locate(&p->x, at, p->e);
     }
-    arrow_batch_deinit(&batch);
     arrow_builder_free(builder);
     arrow_schema_unref(schema);
-    if (code == MINK_OK) return true;
-    if (p->code == MINK_OK) {
-        char describe[96];
-        arrow_field_describe(arrow_schema_at(p->d->arrow, column), describe, sizeof describe);
-        p->code = error_set(p->e, MINK_INVALID, "BAD_FILTER", "filter, column %d: %s is not a value of column %s (%s)", (int)(p->at - p->text) - (int)t->size + 1, t->text, p->d->columns[column].name, describe);
-        error_about(p->e, p->d->columns[column].name, describe, t->text);
+    out->exact = true;
+    return code == MINK_OK ? MINK_OK : MINK_INVALID;
+}
+
+static enum mink_code read_number(struct parser *p, uint32_t column, const char *text, uint32_t at, struct literal *out) {
+    const struct arrow_field *f = field_of(p, column);
+    if (filter_class(f) == CLASS_REAL) {
+        struct literal whole = {0};
+        if (!read_scaled(text, 0, &whole)) return bad_literal(p, column, at, "a number"); // the form; nan, inf and hexadecimal are none
+        out->real = strtod(text, NULL);
+        if (f->type == ARROW_FLOAT32) out->real = (double)(float)out->real; // literals are cast to the column's type
+        out->exact = true;
+        return MINK_OK;
+    }
+    if (!read_scaled(text, f->type == ARROW_DECIMAL128 ? f->scale : 0, out)) return bad_literal(p, column, at, "a number");
+    uint32_t bits = arrow_type_bit_width(f);
+    if (f->type != ARROW_DECIMAL128 && out->beyond == 0) {
+        __int128 max = ((__int128)1 << (bits - 1)) - 1;
+        if (out->i > max) out->beyond = 1;
+        if (out->i < -max - 1) out->beyond = -1;
+    }
+    return MINK_OK;
+}
+
+static bool is_number_type(const struct arrow_field *f) {
+    return (f->type >= ARROW_INT8 && f->type <= ARROW_INT64) || f->type == ARROW_DECIMAL128 || filter_class(f) == CLASS_REAL;
+}
+
+static bool typed_word(const struct lexer *x) {
+    if (!(lexer_is(x, "DATE") || lexer_is(x, "TIME") || lexer_is(x, "TIMESTAMP") || lexer_is(x, "X"))) return false;
+    struct lexer ahead = lexer_ahead(x);
+    return ahead.token.kind == TOKEN_STRING;
+}
+
+static bool is_literal(const struct lexer *x) {
+    return x->token.kind == TOKEN_NUMBER || x->token.kind == TOKEN_STRING || lexer_is(x, "-") || lexer_is(x, "+") || lexer_is(x, "TRUE") || lexer_is(x, "FALSE") || lexer_is(x, "NULL") || typed_word(x);
+}
+
+// What the type of a column wants, in words.
+static const char *wanted_of(const struct arrow_field *f) {
+    switch (filter_class(f)) {
+    case CLASS_BOOL: return "TRUE or FALSE";
+    case CLASS_TEXT: return f->type == ARROW_UTF8 ? "a text in single quotes" : "X'hexadecimal digits'";
+    default: return is_number_type(f) ? "a number" : f->type == ARROW_DATE32 ? "a date like '2026-12-01'" : f->type == ARROW_TIMESTAMP ? "a time like '2026-12-01 10:00:00'" : "a time like '10:00:00'";
+    }
+}
+
+static enum mink_code read_literal(struct parser *p, uint32_t column, struct literal *out) {
+    const struct arrow_field *f = field_of(p, column);
+    uint32_t at = p->x.token.begin;
+    *out = (struct literal){0};
+    if (!is_literal(&p->x)) return lexer_expected(&p->x, wanted_of(f), p->e);
+    if (lexer_accept(&p->x, "NULL")) {
+        out->null = true;
+        return MINK_OK;
+    }
+    if (lexer_is(&p->x, "TRUE") || lexer_is(&p->x, "FALSE")) {
+        if (f->type != ARROW_BOOL) return bad_literal(p, column, at, wanted_of(f));
+        out->i = lexer_is(&p->x, "TRUE");
+        out->exact = true;
+        lexer_next(&p->x);
+        return MINK_OK;
+    }
+    bool hex = lexer_is(&p->x, "X"), typed = typed_word(&p->x), minus = lexer_is(&p->x, "-");
+    if (typed || minus || lexer_is(&p->x, "+")) lexer_next(&p->x);
+    bool text = p->x.token.kind == TOKEN_STRING;
+    if (!text && p->x.token.kind != TOKEN_NUMBER) return lexer_expected(&p->x, "a number", p->e);
+    bool binary = f->type == ARROW_BINARY || f->type == ARROW_FIXED_BINARY;
+    bool fits = is_number_type(f) ? !typed : f->type == ARROW_BOOL ? false : f->type == ARROW_UTF8 ? text && !typed : binary ? text && (hex || !typed) : text && !hex;
+    if (!fits) return bad_literal(p, column, at, wanted_of(f));
+    char *raw = lexer_text(&p->x);
+    enum mink_code code = MINK_OK;
+    if (is_number_type(f)) {
+        char *signed_text = mem_printf("%s%s", minus ? "-" : "", raw);
+        code = read_number(p, column, signed_text, at, out);
+        mem_free(signed_text);
+    } else if (f->type == ARROW_UTF8) {
+        out->text = (struct bytes){(uint8_t *)mem_strdup(raw), strlen(raw)};
+        out->exact = true;
+    } else {
+        code = read_typed(p, column, raw, at, out);
+    }
+    mem_free(raw);
+    if (code == MINK_OK) lexer_next(&p->x);
+    return code;
+}
+
+// ---- comparisons become ranges
+
+static struct node *empty_range(enum node_kind kind, uint32_t column) {
+    struct node *n = node_new(kind, column);
+    n->low = 1;
+    return n;
+}
+
+static struct node *int_range(const struct arrow_field *f, uint32_t column, enum compare op, const struct literal *l) {
+    enum node_kind kind = filter_class(f) == CLASS_DECIMAL ? NODE_DECIMAL : NODE_INT;
+    __int128 max = kind == NODE_DECIMAL ? (__int128)DECIMAL_END : ((__int128)1 << (arrow_type_bit_width(f) - 1)) - 1, min = -max - 1;
+    if (l->beyond) {
+        bool all = l->beyond > 0 ? op == LT || op == LE || op == NE : op == GT || op == GE || op == NE;
+        struct node *n = empty_range(kind, column);
+        n->negated = all; // of what is not null
+        return n;
+    }
+    struct node *n = node_new(kind, column);
+    n->low = min;
+    n->high = max;
+    switch (op) { // i is the floor: with a rest, "below" means up to i and "above" from i + 1
+    case EQ:
+    case NE:
+        n->low = l->exact ? l->i : 1;
+        n->high = l->exact ? l->i : 0;
+        n->negated = op == NE;
+        break;
+    case LT: n->high = l->exact ? l->i - 1 : l->i; break;
+    case LE: n->high = l->i; break;
+    case GT: n->low = l->i + 1; break;
+    case GE: n->low = l->exact ? l->i : l->i + 1; break;
+    }
+    return n;
+}
+
+static struct node *real_range(const struct arrow_field *f, uint32_t column, enum compare op, double v) {
+    struct node *n = node_new(NODE_REAL, column);
+    bool single = f->type == ARROW_FLOAT32;
+    double below = single ? (double)nextafterf((float)v, -INFINITY) : nextafter(v, -INFINITY), above = single ? (double)nextafterf((float)v, INFINITY) : nextafter(v, INFINITY);
+    n->real_low = -INFINITY;
+    n->real_high = INFINITY;
+    switch (op) {
+    case EQ:
+    case NE:
+        n->real_low = n->real_high = v;
+        n->negated = op == NE;
+        break;
+    case LT: n->real_high = below; break;
+    case LE: n->real_high = v; break;
+    case GT: n->real_low = above; break;
+    case GE: n->real_low = v; break;
+    }
+    return n;
+}
+
+static struct bytes bytes_copy(struct bytes b) {
+    struct bytes copy = {mem_alloc(b.size + 1), b.size};
+    if (b.size) memcpy(copy.data, b.data, b.size);
+    return copy;
+}
+
+static struct node *text_range(uint32_t column, enum compare op, struct literal *l) {
+    struct node *n = node_new(NODE_TEXT, column);
+    if (op == EQ || op == NE || op == GT || op == GE) {
+        n->text_low = bytes_copy(l->text);
+        n->has_low = true;
+        n->low_open = op == GT;
+    }
+    if (op == EQ || op == NE || op == LT || op == LE) {
+        n->text_high = bytes_copy(l->text);
+        n->has_high = true;
+        n->high_open = op == LT;
+    }
+    n->negated = op == NE;
+    return n;
+}
+
+// Keeps what it needs of the literal; the caller frees it.
+static struct node *compare_node(struct parser *p, uint32_t column, enum compare op, struct literal *l) {
+    const struct arrow_field *f = field_of(p, column);
+    if (l->null) return node_constant(false, true);
+    switch (filter_class(f)) {
+    case CLASS_BOOL: {
+        struct node *n = node_new(NODE_BOOL, column);
+        return (l->i != 0) == (op == EQ) ? n : node_not(n);
+    }
+    case CLASS_REAL: return real_range(f, column, op, l->real);
+    case CLASS_TEXT: return text_range(column, op, l);
+    default: return int_range(f, column, op, l);
+    }
+}
+
+static bool read_compare(struct lexer *x, enum compare *op) {
+    static const struct { const char *sign; enum compare op; } signs[] = {{"=", EQ}, {"<>", NE}, {"!=", NE}, {"<", LT}, {"<=", LE}, {">", GT}, {">=", GE}};
+    for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++) {
+        if (!lexer_accept(x, signs[i].sign)) continue;
+        *op = signs[i].op;
+        return true;
     }
     return false;
 }
 
-// A literal for a column. never_equal: no value of the column's type equals it.
-static bool literal_for(struct parser *p, uint32_t column, enum compare *op, struct literal *out, bool *never_equal) {
-    struct token t;
-    const struct arrow_field *f = arrow_schema_at(p->d->arrow, column);
-    *out = (struct literal){0};
-    *never_equal = false;
-    if (!literal_token(p, &t)) {
-        fail(p, "expected a literal");
-        return false;
-    }
-    bool good;
-    if (is_integer_type(f->type)) good = integer_literal(p, f, t.text, op, out, never_equal);
-    else if (f->type == ARROW_FLOAT32 && !t.string) { // compared as double: 0.1 must not become the float 0.1
-        char *end;
-        out->d = strtod(t.text, &end);
-        good = *end == 0 && end != t.text;
-        if (!good) fail(p, "expected a number");
-    } else if ((f->type == ARROW_UTF8) != t.string && f->type == ARROW_UTF8) {
-        good = fail(p, "expected a text in single quotes") != NULL;
+// ---- predicates
+
+static enum mink_code read_column(struct parser *p, uint32_t *column) {
+    if (p->x.token.kind != TOKEN_WORD && p->x.token.kind != TOKEN_NAME) return lexer_expected(&p->x, "a column", p->e);
+    uint32_t at = p->x.token.begin;
+    char *name = lexer_text(&p->x);
+    int32_t found = table_def_find(p->d, name);
+    enum mink_code code = found < 0 ? unknown_column(p, name, at) : MINK_OK;
+    mem_free(name);
+    if (code != MINK_OK) return code;
+    *column = (uint32_t)found;
+    lexer_next(&p->x);
+    return MINK_OK;
+}
+
+static enum mink_code comparable(struct parser *p, uint32_t column, uint32_t at, enum compare op) {
+    enum value_class class = filter_class(field_of(p, column));
+    if (class == CLASS_NONE) return bad_literal(p, column, at, "IS NULL or IS NOT NULL, which is all that can be asked of it");
+    if (class == CLASS_BOOL && op != EQ && op != NE) return bad_literal(p, column, at, "= or <>");
+    return MINK_OK;
+}
+
+static enum mink_code read_comparison(struct parser *p, uint32_t column, enum compare op, struct node **out) {
+    struct literal l;
+    MINK_TRY(read_literal(p, column, &l));
+    *out = compare_node(p, column, op, &l);
+    mem_free(l.text.data);
+    return MINK_OK;
+}
+
+static int order_ints(const void *a, const void *b) {
+    __int128 x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return (x > y) - (x < y);
+}
+
+static int order_reals(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int order_texts(const void *a, const void *b) {
+    const struct bytes *x = a, *y = b;
+    return bytes_order(x->data, x->size, y->data, y->size);
+}
+
+static void set_add(struct node *n, enum value_class class, const struct literal *l) {
+    uint32_t i = n->set_count++;
+    size_t room = (i & (i - 1)) == 0 ? (i ? 2 * (size_t)i : 1) : 0; // grows by powers of two
+    if (class == CLASS_REAL) {
+        if (room) n->reals = mem_realloc(n->reals, room * sizeof *n->reals);
+        n->reals[i] = l->real;
+    } else if (class == CLASS_TEXT) {
+        if (room) n->texts = mem_realloc(n->texts, room * sizeof *n->texts);
+        n->texts[i] = l->text;
     } else {
-        good = typed_literal(p, column, &t, out);
+        if (room) n->ints = mem_realloc(n->ints, room * sizeof *n->ints);
+        n->ints[i] = l->i;
     }
-    mem_free(t.text);
-    return good;
 }
 
-// ---- parsing
-
-static struct node *parse_or(struct parser *p);
-
-static struct node *new_node(struct parser *p, enum node_kind kind) {
-    if (++p->nodes > NODES_MAX) return fail(p, "the filter is too large");
-    struct node *n = mem_new(struct node);
-    n->kind = kind;
-    return n;
-}
-
-static struct node *join(struct parser *p, enum node_kind kind, struct node *left, struct node *right) {
-    struct node *n = left && (right || kind == NODE_NOT) ? new_node(p, kind) : NULL;
-    if (!n) {
-        node_free(left);
-        node_free(right);
-        return NULL;
-    }
-    n->left = left;
-    n->right = right;
-    return n;
-}
-
-static struct node *with_literal(struct parser *p, enum node_kind kind, uint32_t column, enum compare op) {
-    struct node *n = new_node(p, kind);
-    bool never;
-    if (!n) return NULL;
-    n->column = column;
-    n->op = op;
-    n->literals = mem_new_array(struct literal, 1);
-    if (!literal_for(p, column, &n->op, &n->literals[0], &never)) {
-        node_free(n);
-        return NULL;
-    }
-    n->literal_count = 1;
-    // With a literal between or beyond the type's values: = never, <> always (where the column is not null).
-    if (never && (op == EQ || op == NE) && kind == NODE_COMPARE) {
-        n->literals[0].edge = 1;
-        n->op = op == EQ ? GE : LT;
-    }
-    return n;
-}
-
-static struct node *parse_in(struct parser *p, uint32_t column) {
-    struct node *n = new_node(p, NODE_IN);
-    if (!n) return NULL;
-    n->column = column;
-    if (!symbol(p, "(")) fail(p, "expected ( after IN");
-    while (p->code == MINK_OK) {
+static enum mink_code read_set(struct parser *p, uint32_t column, struct node *n) {
+    enum value_class class = filter_class(field_of(p, column));
+    if (!lexer_accept(&p->x, "(")) return lexer_expected(&p->x, "( and a list", p->e);
+    do {
         struct literal l;
-        bool never;
-        if (!literal_for(p, column, NULL, &l, &never)) break;
-        if (never) { // no row can have it
-            mem_free(l.bytes);
-        } else {
-            n->literals = mem_realloc(n->literals, (n->literal_count + 1) * sizeof *n->literals);
-            n->literals[n->literal_count++] = l;
-        }
-        if (n->literal_count > NODES_MAX) fail(p, "the list is too long");
-        if (symbol(p, ")")) return n;
-        if (!symbol(p, ",")) fail(p, "expected , or ) in the list");
-    }
-    node_free(n);
-    return NULL;
+        MINK_TRY(read_literal(p, column, &l));
+        if (l.null) n->set_null = true;
+        else if (l.beyond || !l.exact) continue; // no value of the column equals it
+        else set_add(n, class, &l);
+    } while (lexer_accept(&p->x, ","));
+    if (!lexer_accept(&p->x, ")")) return lexer_expected(&p->x, ", or )", p->e);
+    if (n->ints) qsort(n->ints, n->set_count, sizeof *n->ints, order_ints);
+    if (n->reals) qsort(n->reals, n->set_count, sizeof *n->reals, order_reals);
+    if (n->texts) qsort(n->texts, n->set_count, sizeof *n->texts, order_texts);
+    return MINK_OK;
 }
 
-static struct node *predicate(struct parser *p) {
-    uint32_t column;
-    enum compare op;
-    blank(p);
-    if (*p->at == '\'' || isdigit((unsigned char)*p->at) || *p->at == '-' || *p->at == '.') { // literal first: 10 < amount
-        const char *literal = p->at;
-        struct token t;
-        if (!literal_token(p, &t)) return fail(p, "expected a column or a literal");
-        mem_free(t.text);
-        if (!comparison(p, &op)) return fail(p, "expected a comparison");
-        if (!column_name(p, &column)) return fail(p, "expected a column");
-        const char *after = p->at;
-        static const enum compare mirrored[] = {EQ, NE, GT, GE, LT, LE};
-        p->at = literal;
-        struct node *n = with_literal(p, NODE_COMPARE, column, mirrored[op]);
-        p->at = after;
-        return n;
-    }
-    if (!column_name(p, &column)) return fail(p, "expected a column");
-    if (comparison(p, &op)) return with_literal(p, NODE_COMPARE, column, op);
-    if (keyword(p, "IS")) {
-        bool not_null = keyword(p, "NOT");
-        if (!keyword(p, "NULL")) return fail(p, "expected NULL after IS");
-        struct node *n = new_node(p, NODE_IS_NULL);
-        if (n) n->column = column;
-        return not_null ? join(p, NODE_NOT, n, NULL) : n;
-    }
-    bool negated = keyword(p, "NOT");
-    struct node *n;
-    if (keyword(p, "IN")) {
-        n = parse_in(p, column);
-    } else if (keyword(p, "BETWEEN")) {
-        struct node *low = with_literal(p, NODE_COMPARE, column, GE);
-        if (low && !keyword(p, "AND")) {
-            node_free(low);
-            return fail(p, "expected AND of BETWEEN");
-        }
-        n = join(p, NODE_AND, low, low ? with_literal(p, NODE_COMPARE, column, LE) : NULL);
-    } else if (keyword(p, "LIKE")) {
-        if (arrow_schema_at(p->d->arrow, column)->type != ARROW_UTF8) return fail(p, "LIKE wants a text column");
-        n = with_literal(p, NODE_LIKE, column, EQ);
-    } else if (!negated && arrow_schema_at(p->d->arrow, column)->type == ARROW_BOOL) {
-        n = new_node(p, NODE_TRUE_COLUMN);
-        if (n) n->column = column;
-    } else {
-        return fail(p, negated ? "expected IN, BETWEEN or LIKE after NOT" : "expected a comparison, IN, BETWEEN, LIKE or IS");
-    }
-    return negated ? join(p, NODE_NOT, n, NULL) : n;
+static enum mink_code read_in(struct parser *p, uint32_t column, struct node **out) {
+    struct node *n = node_new(NODE_IN, column);
+    enum mink_code code = read_set(p, column, n);
+    if (code == MINK_OK) *out = n;
+    else node_free(n);
+    return code;
 }
 
-static struct node *parse_not(struct parser *p) {
-    struct node *n;
-    if (++p->depth > DEPTH_MAX) return fail(p, "the filter is nested too deeply");
-    if (keyword(p, "NOT")) {
-        n = join(p, NODE_NOT, parse_not(p), NULL);
-    } else if (symbol(p, "(")) {
-        n = parse_or(p);
-        if (n && !symbol(p, ")")) {
+static enum mink_code read_between(struct parser *p, uint32_t column, struct node **out) {
+    struct node *both = node_new(NODE_AND, 0), *part = NULL;
+    enum mink_code code = read_comparison(p, column, GE, &part);
+    if (code == MINK_OK) {
+        node_add(both, part);
+        code = lexer_accept(&p->x, "AND") ? read_comparison(p, column, LE, &part) : lexer_expected(&p->x, "AND", p->e);
+        if (code == MINK_OK) node_add(both, part);
+    }
+    if (code == MINK_OK) *out = both;
+    else node_free(both);
+    return code;
+}
+
+// % any characters, _ one; \ before one of the three means itself.
+static enum mink_code read_like(struct parser *p, uint32_t column, struct node **out) {
+    uint32_t at = p->x.token.begin;
+    if (field_of(p, column)->type != ARROW_UTF8) {
+        error_set(p->e, MINK_INVALID, "BAD_FILTER", "LIKE is for CHAR and STRING; column %.60s is %s", p->d->columns[column].name, type_name(p->d->columns[column].type.kind));
+        return lexer_locate(&p->x, at, p->e);
+    }
+    if (lexer_accept(&p->x, "NULL")) {
+        *out = node_constant(false, true);
+        return MINK_OK;
+    }
+    if (p->x.token.kind != TOKEN_STRING) return lexer_expected(&p->x, "a pattern in single quotes", p->e);
+    struct node *n = node_new(NODE_LIKE, column);
+    char *pattern = lexer_text(&p->x);
+    size_t size = strlen(pattern), i = 0, prefix = 0;
+    n->text_low = (struct bytes){(uint8_t *)pattern, size};
+    n->text_high.data = mem_alloc(size + 1);
+    for (; i < size && pattern[i] != '%' && pattern[i] != '_'; i++) {
+        if (pattern[i] == '\\' && ++i == size) {
             node_free(n);
-            n = fail(p, "expected )");
+            error_set(p->e, MINK_INVALID, "BAD_FILTER", "the pattern ends with an escape");
+            return lexer_locate(&p->x, at, p->e);
         }
+        n->text_high.data[prefix++] = (uint8_t)pattern[i];
+    }
+    for (size_t k = i; k < size; k++) {
+        if (pattern[k] != '\\' || ++k < size) continue;
+        node_free(n);
+        error_set(p->e, MINK_INVALID, "BAD_FILTER", "the pattern ends with an escape");
+        return lexer_locate(&p->x, at, p->e);
+    }
+    n->text_high.size = prefix;
+    n->like = i == size ? LIKE_EXACT : pattern[i] == '%' && i + 1 == size ? LIKE_PREFIX : LIKE_ANY;
+    lexer_next(&p->x);
+    *out = n;
+    return MINK_OK;
+}
+
+static enum mink_code read_literal_first(struct parser *p, struct node **out) {
+    static const enum compare mirrored[] = {EQ, NE, GT, GE, LT, LE};
+    struct lexer literal = p->x;
+    enum compare op;
+    uint32_t column;
+    // What the literal means, its column says: so that is found first.
+    if (lexer_is(&p->x, "-") || lexer_is(&p->x, "+") || typed_word(&p->x)) lexer_next(&p->x);
+    lexer_next(&p->x);
+    if (!read_compare(&p->x, &op)) return lexer_expected(&p->x, "a comparison", p->e);
+    uint32_t at = p->x.token.begin;
+    MINK_TRY(read_column(p, &column));
+    MINK_TRY(comparable(p, column, at, op));
+    struct lexer after = p->x;
+    p->x = literal;
+    MINK_TRY(read_comparison(p, column, mirrored[op], out));
+    p->x = after;
+    return MINK_OK;
+}
+
+static enum mink_code read_predicate(struct parser *p, struct node **out) {
+    uint32_t column, at = p->x.token.begin;
+    enum compare op;
+    if (is_literal(&p->x)) return read_literal_first(p, out);
+    MINK_TRY(read_column(p, &column));
+    if (lexer_accept(&p->x, "IS")) {
+        bool not = lexer_accept(&p->x, "NOT");
+        if (!lexer_accept(&p->x, "NULL")) return lexer_expected(&p->x, not ? "NULL" : "NULL or NOT NULL", p->e);
+        *out = node_new(NODE_IS_NULL, column);
+        if (not) *out = node_not(*out);
+        return MINK_OK;
+    }
+    if (read_compare(&p->x, &op)) {
+        MINK_TRY(comparable(p, column, at, op));
+        return read_comparison(p, column, op, out);
+    }
+    bool not = lexer_accept(&p->x, "NOT");
+    if (lexer_is(&p->x, "IN") || lexer_is(&p->x, "BETWEEN")) {
+        bool in = lexer_is(&p->x, "IN");
+        lexer_next(&p->x);
+        MINK_TRY(comparable(p, column, at, in ? EQ : LE));
+        MINK_TRY(in ? read_in(p, column, out) : read_between(p, column, out));
+    } else if (lexer_accept(&p->x, "LIKE")) {
+        MINK_TRY(read_like(p, column, out));
+    } else if (!not && field_of(p, column)->type == ARROW_BOOL) {
+        *out = node_new(NODE_BOOL, column);
     } else {
-        const char *begin = p->at;
-        bool truth = keyword(p, "TRUE");
-        if (truth || keyword(p, "FALSE")) {
-            n = new_node(p, NODE_CONSTANT);
-            if (n) n->value = truth;
-        } else {
-            p->at = begin;
-            n = predicate(p);
+        return lexer_expected(&p->x, not ? "IN, BETWEEN or LIKE" : "a comparison, IS, IN, BETWEEN or LIKE", p->e);
+    }
+    if (not) *out = node_not(*out);
+    return MINK_OK;
+}
+
+// ---- logic
+
+static enum mink_code read_or(struct parser *p, struct node **out);
+
+static enum mink_code read_not(struct parser *p, struct node **out) {
+    if (p->depth == FILTER_DEPTH_MAX) {
+        error_set(p->e, MINK_INVALID, "BAD_FILTER", "nested deeper than %d", FILTER_DEPTH_MAX);
+        return lexer_locate(&p->x, p->x.token.begin, p->e);
+    }
+    p->depth++;
+    enum mink_code code;
+    struct lexer ahead = lexer_ahead(&p->x);
+    bool truth = lexer_is(&p->x, "TRUE");
+    if (lexer_accept(&p->x, "NOT")) {
+        code = read_not(p, out);
+        if (code == MINK_OK) *out = node_not(*out);
+    } else if (lexer_accept(&p->x, "(")) {
+        code = read_or(p, out);
+        if (code == MINK_OK && !lexer_accept(&p->x, ")")) {
+            node_free(*out);
+            code = lexer_expected(&p->x, "AND, OR or )", p->e);
         }
+    } else if ((truth || lexer_is(&p->x, "FALSE")) && (ahead.token.kind == TOKEN_END || lexer_is(&ahead, ")") || lexer_is(&ahead, "AND") || lexer_is(&ahead, "OR"))) {
+        lexer_next(&p->x);
+        *out = node_constant(truth, false);
+        code = MINK_OK;
+    } else {
+        code = read_predicate(p, out);
     }
     p->depth--;
-    return n;
+    return code;
 }
 
-static struct node *parse_and(struct parser *p) {
-    struct node *n = parse_not(p);
-    while (n && keyword(p, "AND")) n = join(p, NODE_AND, n, parse_not(p));
-    return n;
+static enum mink_code read_parts(struct parser *p, enum node_kind kind, struct node **out) {
+    const char *word = kind == NODE_AND ? "AND" : "OR";
+    struct node *n = NULL, *part;
+    enum mink_code code = kind == NODE_AND ? read_not(p, &part) : read_parts(p, NODE_AND, &part);
+    while (code == MINK_OK && lexer_accept(&p->x, word)) {
+        if (n == NULL) {
+            n = node_new(kind, 0);
+            node_add(n, part);
+        }
+        code = kind == NODE_AND ? read_not(p, &part) : read_parts(p, NODE_AND, &part);
+        if (code == MINK_OK) node_add(n, part);
+    }
+    if (code != MINK_OK) node_free(n);
+    else *out = n ? n : part;
+    return code;
 }
 
-static struct node *parse_or(struct parser *p) {
-    struct node *n = parse_and(p);
-    while (n && keyword(p, "OR")) n = join(p, NODE_OR, n, parse_and(p));
-    return n;
+static enum mink_code read_or(struct parser *p, struct node **out) { return read_parts(p, NODE_OR, out); }
+
+static uint32_t depth_of(const struct node *n) {
+    uint32_t deepest = 0;
+    for (uint32_t i = 0; i < n->child_count; i++) {
+        uint32_t depth = depth_of(n->children[i]);
+        if (depth > deepest) deepest = depth;
+    }
+    return deepest + 1;
 }
 
 enum mink_code filter_parse(const char *text, const struct table_def *d, struct filter **out, struct error *e) {
-    struct parser p = {.text = text, .at = text, .d = d, .e = e};
-    struct node *root = parse_or(&p);
-    blank(&p);
-    if (root && *p.at) {
+    struct error unread;
+    struct parser p = {.d = d, .e = e ? e : &unread};
+    struct node *root;
+    *out = NULL;
+    MINK_TRY(lexer_init(&p.x, text, strlen(text), "BAD_FILTER", p.e));
+    MINK_TRY(read_or(&p, &root));
+    if (p.x.token.kind != TOKEN_END) {
         node_free(root);
-        root = fail(&p, "expected AND, OR or the end");
+        return lexer_expected(&p.x, "AND, OR or the end", p.e);
     }
-    if (!root) return p.code != MINK_OK ? p.code : error_set(e, MINK_INVALID, "BAD_FILTER", "filter: malformed");
     *out = mem_new(struct filter);
-    (*out)->def = table_def_ref((struct table_def *)d);
-    (*out)->root = root;
+    **out = (struct filter){table_def_ref((struct table_def *)d), root, depth_of(root)};
     return MINK_OK;
 }
 
 void filter_free(struct filter *f) {
-    if (!f) return;
-    node_free(f->root);
+    if (f == NULL) return;
     table_def_unref(f->def);
+    node_free(f->root);
     mem_free(f);
 }
 
-static void mark_columns(const struct node *n, bool *used) {
-    if (!n) return;
-    if (n->kind >= NODE_COMPARE && n->kind <= NODE_TRUE_COLUMN) used[n->column] = true;
-    mark_columns(n->left, used);
-    mark_columns(n->right, used);
+static void mark_columns(const struct node *n, bool *out_used) {
+    if (n->kind >= NODE_IS_NULL) out_used[n->column] = true;
+    for (uint32_t i = 0; i < n->child_count; i++) mark_columns(n->children[i], out_used);
 }
 
 void filter_columns(const struct filter *f, bool *out_used) { mark_columns(f->root, out_used); }
-
-// ---- evaluation: a byte a row, 0 false, 1 true, 2 unknown
-
-enum { NO, YES, UNKNOWN };
-
-#define COMPARE_LOOP(type, loaded, wanted)                                                        \
-    do {                                                                                          \
-        const uint8_t *data_ = a->buffers[1].data;                                                \
-        for (int64_t r_ = 0; r_ < rows; r_++) {                                                   \
-            type v_;                                                                              \
-            memcpy(&v_, data_ + (size_t)r_ * sizeof v_, sizeof v_);                               \
-            int less_ = (loaded)v_ < (wanted), more_ = (loaded)v_ > (wanted), same_ = (loaded)v_ == (wanted); \
-            out[r_] = (uint8_t)(op == EQ ? same_ : op == NE ? !same_ : op == LT ? less_ : op == LE ? less_ | same_ : op == GT ? more_ : more_ | same_); \
-        }                                                                                         \
-    } while (0)
-
-static int compare_bytes(const uint8_t *a, size_t a_size, const char *b, size_t b_size) {
-    size_t n = a_size < b_size ? a_size : b_size;
-    int order = n ? memcmp(a, b, n) : 0;
-    return order ? order : a_size < b_size ? -1 : a_size > b_size;
-}
-
-static bool holds(enum compare op, int order) { return op == EQ ? order == 0 : op == NE ? order != 0 : op == LT ? order < 0 : op == LE ? order <= 0 : op == GT ? order > 0 : order >= 0; }
-
-static void text_at(const struct arrow_field *f, const struct arrow_array *a, int64_t row, const uint8_t **data, size_t *size) {
-    if (f->type == ARROW_FIXED_BINARY) {
-        *data = a->buffers[1].data + (size_t)f->width * (size_t)row;
-        *size = (size_t)f->width;
-        return;
-    }
-    int32_t offsets[2];
-    memcpy(offsets, a->buffers[1].data + 4 * row, sizeof offsets);
-    *data = a->buffers[2].data ? a->buffers[2].data + offsets[0] : (const uint8_t *)"";
-    *size = (size_t)(offsets[1] - offsets[0]);
-}
-
-static void compare_column(const struct arrow_field *f, const struct arrow_array *a, enum compare op, const struct literal *l, int64_t rows, uint8_t *out) {
-    if (l->edge) { // beyond all values
-        memset(out, holds(op, -l->edge), (size_t)rows);
-        return;
-    }
-    switch (f->type) {
-    case ARROW_INT8: COMPARE_LOOP(int8_t, int64_t, l->i); break;
-    case ARROW_INT16: COMPARE_LOOP(int16_t, int64_t, l->i); break;
-    case ARROW_INT32:
-    case ARROW_DATE32:
-    case ARROW_TIME32: COMPARE_LOOP(int32_t, int64_t, l->i); break;
-    case ARROW_INT64:
-    case ARROW_TIME64:
-    case ARROW_TIMESTAMP: COMPARE_LOOP(int64_t, int64_t, l->i); break;
-    case ARROW_FLOAT32: COMPARE_LOOP(float, double, l->d); break;
-    case ARROW_FLOAT64: COMPARE_LOOP(double, double, l->d); break;
-    case ARROW_DECIMAL128: COMPARE_LOOP(__int128, __int128, l->dec); break;
-    case ARROW_BOOL:
-        for (int64_t r = 0; r < rows; r++) out[r] = holds(op, (int)(a->buffers[1].data[r >> 3] >> (r & 7) & 1) - (int)l->i);
-        break;
-    default:
-        for (int64_t r = 0; r < rows; r++) {
-            const uint8_t *data;
-            size_t size;
-            if (arrow_is_null(a, r)) continue; // set below
-            text_at(f, a, r, &data, &size);
-            out[r] = holds(op, compare_bytes(data, size, l->bytes, l->size));
-        }
-    }
-}
-
-// LIKE over bytes; _ takes one character.
-static bool like(const uint8_t *s, const uint8_t *s_end, const char *p, const char *p_end) {
-    const uint8_t *retry = NULL;
-    const char *after_star = NULL;
-    for (;;) {
-        if (p < p_end && *p == '%') {
-            after_star = ++p;
-            retry = s;
-            continue;
-        }
-        if (s == s_end) return p == p_end;
-        bool match = false;
-        if (p < p_end && *p == '_') {
-            p++;
-            s++;
-            while (s < s_end && (*s & 0xc0) == 0x80) s++;
-            continue;
-        }
-        if (p < p_end) {
-            const char *c = *p == '\\' && p + 1 < p_end ? p + 1 : p;
-            match = (uint8_t)*c == *s;
-            if (match) {
-                p = c + 1;
-                s++;
-                continue;
-            }
-        }
-        if (!after_star) return false;
-        s = ++retry;
-        p = after_star;
-        if (s > s_end) return false;
-    }
-}
-
-static void evaluate(const struct filter *filter, const struct node *n, const struct arrow_batch *b, const int32_t *where, uint8_t *out) {
-    int64_t rows = b->row_count;
-    if (n->kind == NODE_CONSTANT) {
-        memset(out, n->value ? YES : NO, (size_t)rows);
-        return;
-    }
-    if (n->kind == NODE_NOT) {
-        static const uint8_t inverse[] = {YES, NO, UNKNOWN};
-        evaluate(filter, n->left, b, where, out);
-        for (int64_t r = 0; r < rows; r++) out[r] = inverse[out[r]];
-        return;
-    }
-    if (n->kind == NODE_AND || n->kind == NODE_OR) {
-        uint8_t *right = mem_alloc((size_t)rows + 1);
-        uint8_t decides = n->kind == NODE_AND ? NO : YES;
-        evaluate(filter, n->left, b, where, out);
-        evaluate(filter, n->right, b, where, right);
-        for (int64_t r = 0; r < rows; r++) {
-            if (out[r] == decides || right[r] == decides) out[r] = decides;
-            else if (out[r] == UNKNOWN || right[r] == UNKNOWN) out[r] = UNKNOWN;
-            else out[r] = !decides;
-        }
-        mem_free(right);
-        return;
-    }
-    const struct arrow_array *a = &b->columns[where[n->column]];
-    const struct arrow_field *f = arrow_schema_at(filter->def->arrow, n->column);
-    if (n->kind == NODE_IS_NULL) {
-        for (int64_t r = 0; r < rows; r++) out[r] = arrow_is_null(a, r) ? YES : NO;
-        return;
-    }
-    if (n->kind == NODE_COMPARE) {
-        compare_column(f, a, n->op, &n->literals[0], rows, out);
-    } else if (n->kind == NODE_TRUE_COLUMN) {
-        for (int64_t r = 0; r < rows; r++) out[r] = a->buffers[1].data[r >> 3] >> (r & 7) & 1;
-    } else if (n->kind == NODE_IN) {
-        uint8_t *one = mem_alloc((size_t)rows + 1);
-        memset(out, NO, (size_t)rows);
-        for (uint32_t i = 0; i < n->literal_count; i++) {
-            compare_column(f, a, EQ, &n->literals[i], rows, one);
-            for (int64_t r = 0; r < rows; r++)
-                if (!arrow_is_null(a, r)) out[r] |= one[r];
-        }
-        mem_free(one);
-    } else { // LIKE
-        const struct literal *l = &n->literals[0];
-        for (int64_t r = 0; r < rows; r++) {
-            const uint8_t *data;
-            size_t size;
-            if (arrow_is_null(a, r)) continue;
-            text_at(f, a, r, &data, &size);
-            out[r] = like(data, data + size, l->bytes, l->bytes + l->size);
-        }
-    }
-    if (a->buffers[0].size)
-        for (int64_t r = 0; r < rows; r++)
-            if (arrow_is_null(a, r)) out[r] = UNKNOWN;
-}
-
-size_t filter_rows(const struct filter *f, const struct arrow_batch *b, const uint32_t *columns, uint32_t *out_rows) {
-    int32_t *where = mem_new_array(int32_t, f->def->column_count + 1);
-    uint8_t *result = mem_alloc((size_t)b->row_count + 1);
-    size_t count = 0;
-    for (uint32_t i = 0; i < f->def->column_count; i++) where[i] = -1;
-    for (uint32_t i = 0; i < arrow_schema_count(b->schema); i++)
-        if (columns[i] < f->def->column_count) where[columns[i]] = (int32_t)i;
-    bool *used = mem_new_array(bool, f->def->column_count + 1);
-    filter_columns(f, used);
-    for (uint32_t i = 0; i < f->def->column_count; i++) mink_assert(!used[i] || where[i] >= 0);
-    evaluate(f, f->root, b, where, result);
-    for (int64_t r = 0; r < b->row_count; r++) {
-        out_rows[count] = (uint32_t)r;
-        count += result[r] == YES;
-    }
-    mem_free(used);
-    mem_free(result);
-    mem_free(where);
-    return count;
-}
-
-// ---- statistics: can any row be true? And can any be false (for NOT)?
-
-struct may { bool yes, no; };
-
-static int order_of(const struct arrow_field *f, const struct arrow_scalar *s, const struct literal *l) {
-    if (l->edge) return -l->edge;
-    switch (f->type) {
-    case ARROW_FLOAT32:
-    case ARROW_FLOAT64: return s->d < l->d ? -1 : s->d > l->d;
-    case ARROW_DECIMAL128: return s->dec < l->dec ? -1 : s->dec > l->dec;
-    case ARROW_UTF8: return compare_bytes(s->bytes, s->size, l->bytes, l->size);
-    default: return s->i < l->i ? -1 : s->i > l->i;
-    }
-}
-
-// min and max are bounds: values lie in [min, max], but need not reach them.
-static struct may may_compare(const struct arrow_field *f, const struct arrow_column_stats *s, enum compare op, const struct literal *l) {
-    int low = order_of(f, &s->min, l), high = order_of(f, &s->max, l);
-    switch (op) {
-    case EQ: return (struct may){low <= 0 && high >= 0, !(low == 0 && high == 0)};
-    case NE: return (struct may){!(low == 0 && high == 0), low <= 0 && high >= 0};
-    case LT: return (struct may){low < 0, high >= 0};
-    case LE: return (struct may){low <= 0, high > 0};
-    case GT: return (struct may){high > 0, low <= 0};
-    default: return (struct may){high >= 0, low < 0};
-    }
-}
-
-static struct may may_pass(const struct filter *filter, const struct node *n, const struct arrow_column_stats *const *stats, int64_t rows) {
-    const struct may all = {true, true};
-    struct may left, right;
-    switch (n->kind) {
-    case NODE_CONSTANT: return (struct may){n->value, !n->value};
-    case NODE_NOT:
-        left = may_pass(filter, n->left, stats, rows);
-        return (struct may){left.no, left.yes};
-    case NODE_AND:
-    case NODE_OR:
-        left = may_pass(filter, n->left, stats, rows);
-        right = may_pass(filter, n->right, stats, rows);
-        if (n->kind == NODE_AND) return (struct may){left.yes && right.yes, left.no || right.no};
-        return (struct may){left.yes || right.yes, left.no && right.no};
-    default: break;
-    }
-    const struct arrow_column_stats *s = stats[n->column];
-    const struct arrow_field *f = arrow_schema_at(filter->def->arrow, n->column);
-    if (!s) return all;
-    if (n->kind == NODE_IS_NULL) return (struct may){s->null_count > 0, s->null_count < rows};
-    if (s->null_count == rows) return (struct may){false, false};
-    if (!s->has_min_max) return all;
-    if (n->kind == NODE_COMPARE) return may_compare(f, s, n->op, &n->literals[0]);
-    if (n->kind == NODE_IN) {
-        struct may any = {false, true};
-        for (uint32_t i = 0; i < n->literal_count; i++) any.yes |= may_compare(f, s, EQ, &n->literals[i]).yes;
-        return any;
-    }
-    if (n->kind == NODE_LIKE) { // by the part before the first wildcard
-        struct literal prefix = n->literals[0];
-        prefix.size = strcspn(prefix.bytes, "%_\\");
-        if (prefix.size > n->literals[0].size) prefix.size = n->literals[0].size;
-        size_t high = s->max.size < prefix.size ? s->max.size : prefix.size;
-        bool below = compare_bytes(s->max.bytes, high, prefix.bytes, high) < 0 || (s->max.size < prefix.size && compare_bytes(s->max.bytes, s->max.size, prefix.bytes, prefix.size) < 0);
-        size_t low = s->min.size < prefix.size ? s->min.size : prefix.size;
-        bool above = compare_bytes(s->min.bytes, low, prefix.bytes, low) > 0;
-        return (struct may){!below && !above, true};
-    }
-    return all;
-}
-
-bool filter_may_pass(const struct filter *f, const struct arrow_column_stats *const *stats, int64_t row_count) { return may_pass(f, f->root, stats, row_count).yes; }

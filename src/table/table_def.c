@@ -164,7 +164,7 @@ static enum mink_code no_column(const struct column *columns, uint32_t count, co
     nearest_init(&near, name);
     for (uint32_t i = 0; i < count; i++) nearest_offer(&near, columns[i].name);
     const char *best = nearest_found(&near);
-    error_set(e, MINK_INVALID, "COLUMN_NOT_FOUND", "%s: there is no column \"%.60s\"%s%.60s%s", what, name, best ? "; did you mean \"" : "", best ? best : "", best ? "\"?" : "");
+    error_set(e, MINK_INVALID, "COLUMN_NOT_FOUND", "%s: there is no column \"%.60s\"%s%.60s%s", what, name, best ? "; did you mean " : "", best ? best : "", best ? "?" : "");
     error_about(e, name, best, NULL);
     return MINK_INVALID;
 }

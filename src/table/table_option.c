@@ -111,7 +111,7 @@ enum mink_code table_option_unknown(const char *key, struct error *e) {
     for (size_t i = 0; i < OPTION_COUNT; i++)
         if (!strchr(options[i].key, '<')) nearest_offer(&near, options[i].key);
     const char *best = nearest_found(&near);
-    if (best) error_set(e, MINK_INVALID, "UNKNOWN_OPTION", "unknown option \"%.100s\"; did you mean \"%s\"?", key, best);
+    if (best) error_set(e, MINK_INVALID, "UNKNOWN_OPTION", "unknown option \"%.100s\"; did you mean %s?", key, best);
     else if (strncmp(key, "fields.", 7) == 0) error_set(e, MINK_INVALID, "UNKNOWN_OPTION", "unknown option \"%.100s\"; known are fields.<column>.agg and fields.<column>.listagg.delimiter", key);
     else error_set(e, MINK_INVALID, "UNKNOWN_OPTION", "unknown option \"%.100s\"", key);
     error_about(e, key, best, NULL);

@@ -66,7 +66,7 @@ static void test_columns_are_found_by_name(void **state) {
     takes("id BIGINT", "id BIGINT", "[]", "[]", true);
     takes("id BIGINT", "_log_offset BIGINT, id BIGINT, _commit_timestamp TIMESTAMP_LTZ(3)", "[[5,1,null]]", "[[1]]", false);
     takes("_log_offset BIGINT", "_log_offset BIGINT", "[[5]]", "[[5]]", true); // the table's own
-    refuses("id BIGINT, customer STRING", "id BIGINT, custmer STRING", "[]", "COLUMN_NOT_FOUND", "table d.t has no column \"custmer\"; did you mean \"customer\"?");
+    refuses("id BIGINT, customer STRING", "id BIGINT, custmer STRING", "[]", "COLUMN_NOT_FOUND", "table d.t has no column \"custmer\"; did you mean customer?");
     refuses("id BIGINT", "id BIGINT, elsewhere STRING", "[]", "COLUMN_NOT_FOUND", "table d.t has no column \"elsewhere\"");
     refuses("id BIGINT, name STRING NOT NULL", "id BIGINT", "[]", "COLUMN_MISSING", "column name of d.t is NOT NULL and was not sent");
 }

@@ -121,7 +121,7 @@ static void test_wrong_json_is_explained(void **state) {
     refuse(WITH(ONE, ",\"primary_key\":[1]"), "BAD_VALUE", "\"primary_key\" has to be an array of column names");
     refuse(WITH(ONE, ",\"options\":[]"), "BAD_VALUE", "\"options\" has to be an object");
     refuse(WITH(ONE, ",\"options\":{\"bucket.num\":1.5}"), "BAD_VALUE", "option bucket.num: the value has to be a string, a number or a boolean");
-    refuse(WITH(ONE, ",\"options\":{\"bucket.nun\":\"1\"}"), "UNKNOWN_OPTION", "did you mean \"bucket.num\"?");
+    refuse(WITH(ONE, ",\"options\":{\"bucket.nun\":\"1\"}"), "UNKNOWN_OPTION", "did you mean bucket.num?");
     refuse(WITH(ONE, ",\"bucket_key\":[\"x\"],\"options\":{\"bucket.key\":\"y\"}"), "BAD_OPTION", "bucket_key and the option bucket.key differ");
 }
 
@@ -170,7 +170,7 @@ static void test_options_change_by_alter(void **state) {
     set[0].key = (char *)"bucket.num";
     assert_refused("NOT_CHANGEABLE", "option bucket.num cannot be changed after the table was created: rows are in their buckets already", table_def_with_options(d, set, 1, NULL, 0, &changed, &why));
     set[0].key = (char *)"table.log.tll";
-    assert_refused("UNKNOWN_OPTION", "did you mean \"table.log.ttl\"?", table_def_with_options(d, set, 1, NULL, 0, &changed, &why));
+    assert_refused("UNKNOWN_OPTION", "did you mean table.log.ttl?", table_def_with_options(d, set, 1, NULL, 0, &changed, &why));
     reset[0] = "table.bucketing";
     assert_refused("NOT_CHANGEABLE", "option table.bucketing cannot be changed", table_def_with_options(d, NULL, 0, reset, 1, &changed, &why));
     set[0] = set[1];
