@@ -23,7 +23,9 @@ struct node_config {
     void (*on_fatal)(void *ctx, const struct error *e); void *ctx;
 };
 struct node;
-void node_open(const struct node_config *config, struct node **out, void (*on_ready)(void *ctx, enum mink_code code, const struct error *e), void *ctx); // on shards[0]
+// Any thread; on_ready on shards[0]. *out is set at once; when it could not be opened, node_close is still due.
+void node_open(const struct node_config *config, struct node **out, void (*on_ready)(void *ctx, enum mink_code code, const struct error *e), void *ctx);
+// After on_ready. Requests in flight end first (abrupt: with UNKNOWN_OUTCOME); scans end with UNAVAILABLE and may be closed before or after. on_closed on shards[0].
 void node_close(struct node *n, bool abrupt, void (*on_closed)(void *ctx), void *ctx);
 bool node_ready(struct node *n, struct error *why_not);
 
@@ -90,7 +92,7 @@ struct node_scan_config {
     int64_t limit;                 // rows; -1 = none
     uint32_t read_bytes;           // [1 MiB] asked per step and bucket
 };
-struct node_scan;
+struct node_scan; // all calls on its shard but node_scan_cancel
 enum mink_code node_scan_open(struct node *n, const struct node_scan_config *config, struct node_scan **out, struct error *e) MINK_MUST_CHECK;
 struct arrow_schema *node_scan_schema(struct node_scan *s); // borrowed
 // One step: messages of one bucket, or end, or (following) waits until there is something. One call at a time.
@@ -106,13 +108,14 @@ void node_scan_next(struct node_scan *s, struct node_scan_next *x);
 // Where each bucket of the scan stands: for resume tokens at the end. Between calls of next.
 struct node_scan_position { const char *partition; int32_t bucket; uint64_t next; };
 void node_scan_positions(struct node_scan *s, struct node_scan_position **out, uint32_t *count); // mem_free
-// Changes a running follow: between calls of next, or while one waits. bucket positions outside the range are clamped with OUT_OF_RANGE told by next.
+// Changes a running scan, on its shard: between calls of next, or while one waits. What was being read of that bucket is not given out any more.
+// OUT_OF_RANGE for a seek outside of what is kept; NOT_FOUND [NOT_SUBSCRIBED]; EXISTS [ALREADY_SUBSCRIBED].
 enum mink_code node_scan_seek(struct node_scan *s, const char *partition, int32_t bucket, uint64_t offset, struct error *e) MINK_MUST_CHECK;
 enum mink_code node_scan_pause(struct node_scan *s, const char *partition, int32_t bucket, bool paused, struct error *e) MINK_MUST_CHECK;
 enum mink_code node_scan_add(struct node_scan *s, const char *partition, int32_t bucket, enum node_from from, int64_t from_value, struct error *e) MINK_MUST_CHECK;
 enum mink_code node_scan_remove(struct node_scan *s, const char *partition, int32_t bucket, struct error *e) MINK_MUST_CHECK;
 void node_scan_cancel(struct node_scan *s); // a waiting next ends with CANCELLED; any thread
-void node_scan_close(struct node_scan *s);  // after the last on_done; frees
+void node_scan_close(struct node_scan *s);  // on its shard, after the last on_done; frees
 
 struct node_offsets { struct task task; struct shard *shard; void (*on_done)(struct node_offsets *o); struct node_table *table; const char *partition; int32_t bucket; enum node_from at; int64_t at_value; enum mink_code code; struct error error; uint64_t offset; void *private_state; };
 void node_offsets(struct node *n, struct node_offsets *o);
