@@ -76,7 +76,7 @@ def case_1():
     sample = sum(len(zstd.compress(buf, asbytes=True)) for c in batches[0].columns for buf in c.buffers() if buf)
     print("      %d E rows, %.0f MB, zstd-1 ratio %.2f" % (rows, size / 1e6, batches[0].nbytes / sample))
     for label, store, profile, compression in (("D0 page cache", "file-nosync", None, None), ("D1 fsync", "file", None, None), ("D2 store s3", "memory", "s3", None),
-                                               ("sink, no store", "sink", None, None), ("D1 fsync, zstd-1 as sent", "file", None, "zstd")):
+                                               ("D1 fsync, zstd-1 as sent", "file", None, "zstd")):
         pairs, rates, cpus, puts = [], [], [], 0
         for i in range(PAIRS):
             with Peer() as peer:
@@ -88,7 +88,7 @@ def case_1():
                 after = mink.metrics()
                 rates.append(size / seconds / 1e6)
                 cpus.append((mink.cpu() - cpu) / (size / 1e9))
-                puts = after["mink_store_puts_total"] - before["mink_store_puts_total"]
+                puts = after["mink_object_puts_total"] - before["mink_object_puts_total"]
                 rss = mink.rss_mb()
                 pairs.append((size / seconds, peer_rate))
         row("1", "append, %s" % label, statistics.median(rates), "MB/s", ratio(pairs), "≥ 0.6 × drop-sink" if label.startswith("D0") else None,
@@ -181,7 +181,7 @@ def case_4():
             before = mink.metrics()
             lat = open_loop(mink, rate, seconds, clients)
             after = mink.metrics()
-            puts = (after["mink_store_puts_total"] - before["mink_store_puts_total"]) / seconds
+            puts = (after["mink_object_puts_total"] - before["mink_object_puts_total"]) / seconds
             row("4", "ack, store %s, %d writers, %d batches/s%s" % (profile, clients, rate, ", budget lifted" if settings else ""), at(lat, 0.5), "ms p50", None, target,
                 p99=at(lat, 0.99), p999=at(lat, 0.999), max=lat[-1], PUT_per_s=puts, dollars_month=cost(puts), hedges=after.get("mink_wal_hedges_total", 0.0))
 
@@ -196,8 +196,8 @@ def case_5():
         a, cpu = mink.metrics(), mink.cpu()
         time.sleep(seconds)
         b = mink.metrics()
-        row("5", "idle, %d s" % seconds, b["mink_store_puts_total"] - a["mink_store_puts_total"], "PUTs", None, "0", LISTs=b["mink_store_lists_total"] - a["mink_store_lists_total"],
-            GETs=b["mink_store_gets_total"] - a["mink_store_gets_total"], cpu_percent=100 * (mink.cpu() - cpu) / seconds)
+        row("5", "idle, %d s" % seconds, b["mink_object_puts_total"] - a["mink_object_puts_total"], "PUTs", None, "0", LISTs=b["mink_object_lists_total"] - a["mink_object_lists_total"],
+            GETs=b["mink_object_gets_total"] - a["mink_object_gets_total"], cpu_percent=100 * (mink.cpu() - cpu) / seconds)
     for mb, buckets in ((1, 1), (10, 1), (100, 1), (10, 1000), (10, 10000)):
         rows = 1000 if mb == 1 else 10_000
         batch = event_batch(rows)
@@ -208,7 +208,7 @@ def case_5():
             lat = open_loop(mink, mb * 1e6 / batch.nbytes, seconds, 1, rows)
             elapsed = time.monotonic() - began
             after = mink.metrics()
-            puts = (after["mink_store_puts_total"] - before["mink_store_puts_total"]) / elapsed
+            puts = (after["mink_object_puts_total"] - before["mink_object_puts_total"]) / elapsed
             row("5", "%d MB/s into %d buckets, store s3" % (mb, buckets), puts, "PUT/s", None, "≤ 30 PUT/s, p50 ≤ 150 ms" if mb == 100 else None,
                 KB_per_PUT=mb * 1e3 / max(puts, 1e-9), p50_ms=at(lat, 0.5), p99_ms=at(lat, 0.99), dollars_month=cost(puts), S_per_GB=(mink.cpu() - cpu) / (mb * seconds / 1e3))
 

@@ -15,7 +15,7 @@
 #define BATCH_BYTES_DEFAULT (64u << 20)
 #define WRITER_EXPIRY_DEFAULT_MS (7 * 24 * 3600 * 1000ull)
 
-static struct metric_counter takeovers = METRIC_COUNTER("mink_takeovers_total", "Incarnations taken over by this node");
+static struct metric_counter takeovers = METRIC_COUNTER("mink_node_takeovers_total", "Incarnations taken over by this node");
 
 // ---- letting requests in
 

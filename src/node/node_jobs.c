@@ -25,7 +25,7 @@
 #define MINUTE_NS (60 * NS_PER_S)
 #define DAY_NS (24 * 60 * MINUTE_NS)
 
-static struct metric_counter trims = METRIC_COUNTER("mink_trims_total", "Buckets whose log start was moved by retention");
+static struct metric_counter trims = METRIC_COUNTER("mink_trim_jobs_total", "Buckets whose log start was moved by retention");
 static struct metric_counter partitions_made = METRIC_COUNTER("mink_partitions_created_total", "Automatic partitions created");
 static struct metric_counter partitions_dropped = METRIC_COUNTER("mink_partitions_expired_total", "Automatic partitions dropped");
 static struct metric_counter job_errors = METRIC_COUNTER("mink_job_errors_total", "Background jobs that failed and will be tried again");

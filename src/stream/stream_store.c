@@ -244,7 +244,7 @@ void store_end(struct stream_store *s, const struct error *why) {
     if (s->ended) return;
     s->ended = true;
     s->end_reason = *why;
-    log_error("stream.end", "incarnation=%" PRIu64 " reason=%s message=\"%s\"", s->incarnation, why->reason, why->message);
+    if (!s->closing) log_error("stream.end", "incarnation=%" PRIu64 " reason=%s message=\"%s\"", s->incarnation, why->reason, why->message);
     if (MUTANT(APPEND_AFTER_END)) s->ended = false;
     windows_end(s);
     commit_end(s, why);

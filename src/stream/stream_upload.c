@@ -27,7 +27,7 @@
 
 static struct metric_counter hedges = METRIC_COUNTER("mink_wal_hedges_total", "uploads repeated because they were slower than their peers");
 static struct metric_counter retries = METRIC_COUNTER("mink_wal_retries_total", "uploads repeated after a failure");
-static struct metric_histogram put_time = METRIC_HISTOGRAM("mink_store_put_seconds", "time of one upload attempt");
+static struct metric_histogram put_time = METRIC_HISTOGRAM("mink_upload_attempt_seconds", "time of one upload attempt of WAL, seal and commit");
 
 static void look(struct upload *u);
 static void attempt(struct upload *u);
