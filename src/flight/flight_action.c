@@ -194,20 +194,21 @@ static void answer_nothing(struct run *r) {
     answer_end(r, &b, &w);
 }
 
-// Every whole number as text, for readers whose numbers are doubles.
-static void rewrite(const struct json *v, struct json_writer *w) {
+// A value once more; int64_text: every whole number as text, for readers whose numbers are doubles.
+static void rewrite(const struct json *v, bool int64_text, struct json_writer *w) {
     char text[32];
     switch (json_type(v)) {
     case JSON_INT:
         snprintf(text, sizeof text, "%" PRId64, json_int(v));
-        json_put_string(w, text);
+        if (int64_text) json_put_string(w, text);
+        else json_put_int(w, json_int(v));
         break;
     case JSON_REAL: json_put_real(w, json_number(v)); break;
     case JSON_BOOL: json_put_bool(w, json_bool(v)); break;
     case JSON_STRING: json_put_string(w, json_text(v)); break;
     case JSON_ARRAY:
         json_array_begin(w);
-        for (size_t i = 0; i < json_count(v); i++) rewrite(json_at(v, i), w);
+        for (size_t i = 0; i < json_count(v); i++) rewrite(json_at(v, i), int64_text, w);
         json_array_end(w);
         break;
     case JSON_OBJECT:
@@ -215,7 +216,7 @@ static void rewrite(const struct json *v, struct json_writer *w) {
         for (size_t i = 0; i < json_count(v); i++) {
             const struct json *value;
             json_put_key(w, json_key_at(v, i, &value));
-            rewrite(value, w);
+            rewrite(value, int64_text, w);
         }
         json_object_end(w);
         break;
@@ -231,7 +232,7 @@ static void send_texts(struct run *r) {
             buffer_init(&b, 16u << 20);
             struct json_writer w;
             json_begin(&w, &b);
-            rewrite(j, &w);
+            rewrite(j, true, &w);
             flight_request_answer(r->request, flight_bytes_encode(b.data, b.size));
             buffer_deinit(&b);
         } else {
@@ -443,6 +444,28 @@ static enum mink_code def_from_arrow(struct run *r, const char *base64, struct e
     return code;
 }
 
+// The body is a definition once the keys that belong to the action are left out.
+static enum mink_code def_from_body(struct run *r, struct error *e) {
+    struct buffer b;
+    struct json_writer w;
+    answer_begin(&b, &w);
+    for (size_t i = 0; i < json_count(r->body); i++) {
+        const struct json *value;
+        const char *key = json_key_at(r->body, i, &value);
+        if (strcmp(key, "if_not_exists") == 0 || strcmp(key, "request_id") == 0 || strcmp(key, "int64") == 0) continue;
+        json_put_key(&w, key);
+        rewrite(value, false, &w);
+    }
+    json_object_end(&w);
+    struct json *definition = NULL;
+    struct table_defaults defaults = node_defaults(r->server->node);
+    enum mink_code code = json_parse(b.data, b.size, &definition, e);
+    if (code == MINK_OK) code = table_def_from_json(definition, &defaults, &r->def, e);
+    json_free(definition);
+    buffer_deinit(&b);
+    return code;
+}
+
 static enum mink_code run_create_table(struct run *r, struct error *e) {
     const char *ddl = NULL, *arrow = NULL;
     MINK_TRY(json_field_string(r->body, r->action->name, "ddl", false, &ddl, e));
@@ -455,8 +478,7 @@ static enum mink_code run_create_table(struct run *r, struct error *e) {
     } else if (arrow) {
         MINK_TRY(def_from_arrow(r, arrow, e));
     } else {
-        struct table_defaults defaults = node_defaults(r->server->node);
-        MINK_TRY(table_def_from_json(r->body, &defaults, &r->def, e));
+        MINK_TRY(def_from_body(r, e));
     }
     r->admin.def = r->def;
     r->admin.database = r->def->database;

@@ -80,11 +80,8 @@ enum mink_code flight_check_ticket(const struct ticket *t, struct table_def *def
     if (t->snapshot) return error_set(e, MINK_UNSUPPORTED, "NO_SNAPSHOT", "%s.%s is a log table and has no snapshot; read it from \"earliest\"", def->database, def->name);
     if (t->lake && strcmp(t->lake, "only") == 0) return error_set(e, MINK_UNSUPPORTED, "NO_LAKE", "%s.%s has no lake history", def->database, def->name);
     if (t->as_of) return error_set(e, MINK_UNSUPPORTED, "NO_LAKE", "%s.%s has no lake history to travel in with as_of", def->database, def->name);
-    if (t->bucket >= 0 && (uint32_t)t->bucket >= def->bucket_num) {
-        error_set(e, MINK_NOT_FOUND, "BUCKET_NOT_FOUND", "%s.%s has no bucket %" PRId32, def->database, def->name, t->bucket);
-        error_hint(e, "its buckets are 0 to %" PRIu32, def->bucket_num - 1);
-        return MINK_NOT_FOUND;
-    }
+    if (t->bucket >= 0 && (uint32_t)t->bucket >= def->bucket_num)
+        return error_set(e, MINK_INVALID, "BUCKET_OUT_OF_RANGE", "bucket %" PRId32 ": %s.%s has buckets 0 to %" PRIu32, t->bucket, def->database, def->name, def->bucket_num - 1);
     bool one_bucket = (t->bucket >= 0 || def->bucket_num == 1) && (def->partition_by_count == 0 || t->partition);
     if (!one_bucket && (t->from == FROM_OFFSET || t->until == UNTIL_OFFSET)) {
         error_set(e, MINK_INVALID, "BUCKET_NEEDED", "an offset in \"%s\" belongs to one bucket", t->from == FROM_OFFSET ? "from" : "until");

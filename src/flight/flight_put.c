@@ -329,11 +329,8 @@ static enum mink_code check_command(struct put *p, struct error *e) {
         error_about(e, "mode", "append", names[c->mode]);
         return MINK_INVALID;
     }
-    if (c->bucket >= 0 && (uint32_t)c->bucket >= def->bucket_num) {
-        error_set(e, MINK_NOT_FOUND, "BUCKET_NOT_FOUND", "%s.%s has no bucket %" PRId32, def->database, def->name, c->bucket);
-        error_hint(e, "its buckets are 0 to %" PRIu32, def->bucket_num - 1);
-        return MINK_NOT_FOUND;
-    }
+    if (c->bucket >= 0 && (uint32_t)c->bucket >= def->bucket_num)
+        return error_set(e, MINK_INVALID, "BUCKET_OUT_OF_RANGE", "bucket %" PRId32 ": %s.%s has buckets 0 to %" PRIu32, c->bucket, def->database, def->name, def->bucket_num - 1);
     if (c->writer && c->bucket < 0 && def->bucket_num > 1) {
         error_set(e, MINK_INVALID, "BUCKET_NEEDED", "an idempotent writer writes to one bucket");
         error_hint(e, "add \"bucket\" to the put command");

@@ -108,8 +108,10 @@ def test_what_a_log_table_does_not_have(client, table):
         get(client, name, lake="only")
     for mode in ("upsert", "delete", "partial"):
         put_fails(client, name, numbers(0, 1), pa.ArrowInvalid, "APPEND_ONLY", mode, mode=mode)
-    with fails(KeyError, "BUCKET_NOT_FOUND"):
+    with fails(pa.ArrowInvalid, "BUCKET_OUT_OF_RANGE", "0 to 0"):
         get(client, name, bucket=7)
+    with fails(pa.ArrowInvalid, "BUCKET_OUT_OF_RANGE"):
+        put(client, name, numbers(0, 1), bucket=7)
     with fails(pa.ArrowInvalid, "BAD_DESCRIPTOR"):
         client.get_flight_info(fl.FlightDescriptor.for_path("only-one"))
     with fails(pa.ArrowNotImplementedError, "NO_FLIGHT_SQL"):
