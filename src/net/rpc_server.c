@@ -14,13 +14,12 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "net/listen.h"
+#include "net/listen.h"
 #include "net/rpc_internal.h"
 
 #include <grpc/grpc_security.h>
 #include <grpc/support/alloc.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #define ARMED_PER_SHARD 32
@@ -333,12 +332,12 @@ static grpc_arg int_arg(const char *key, int value) {
     return (grpc_arg){.type = GRPC_ARG_INTEGER, .key = (char *)key, .value.integer = value};
 }
 
-// gRPC only says that it failed: binding once more ourselves gives the reason.
+// gRPC only says that it failed: listening once more ourselves gives the reason.
 static enum mink_code why_not_bound(const char *address, struct error *e) {
     int fd;
     MINK_TRY(listen_open(address, &fd, NULL, e));
-    close(fd); // free again by now
-    return error_set(e, MINK_UNAVAILABLE, "ADDRESS_IN_USE", "listen on %s: the port was in use a moment ago", address);
+    close(fd);
+    return error_set(e, MINK_UNAVAILABLE, "ADDRESS_IN_USE", "listen on %s: it was in use a moment ago; try again", address);
 }
 
 static void server_free(struct rpc_server *s) {
