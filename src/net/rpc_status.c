@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codes and their counterparts. Arrow's numbers are those of its C++ StatusCode.
+// Codes and their counterparts.
+//
+// Trap: the trailer x-arrow-status would make Arrow C++ fill extra_info from our details, but also makes pyarrow raise FlightInternalError for
+// every code. The right class of exception is worth more, so it is not sent.
 #include "net/rpc_status.h"
 
 #include "base/json.h"
@@ -10,36 +13,31 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ARROW_KEY_ERROR = 2, ARROW_INVALID = 4, ARROW_IO_ERROR = 5, ARROW_CANCELLED = 8, ARROW_UNKNOWN_ERROR = 9, ARROW_NOT_IMPLEMENTED = 10, ARROW_ALREADY_EXISTS = 45 };
-
-static const struct {
-    grpc_status_code grpc;
-    int arrow;
-} codes[MINK_CODE_COUNT] = {
-    [MINK_OK] = {GRPC_STATUS_OK, 0},
-    [MINK_INVALID] = {GRPC_STATUS_INVALID_ARGUMENT, ARROW_INVALID},
-    [MINK_NOT_FOUND] = {GRPC_STATUS_NOT_FOUND, ARROW_KEY_ERROR},
-    [MINK_EXISTS] = {GRPC_STATUS_ALREADY_EXISTS, ARROW_ALREADY_EXISTS},
-    [MINK_CONFLICT] = {GRPC_STATUS_FAILED_PRECONDITION, ARROW_INVALID},
-    [MINK_OUT_OF_RANGE] = {GRPC_STATUS_OUT_OF_RANGE, ARROW_INVALID},
-    [MINK_UNAVAILABLE] = {GRPC_STATUS_UNAVAILABLE, ARROW_IO_ERROR},
-    [MINK_OVERLOADED] = {GRPC_STATUS_RESOURCE_EXHAUSTED, ARROW_INVALID},
-    [MINK_FENCED] = {GRPC_STATUS_ABORTED, ARROW_IO_ERROR},
-    [MINK_CORRUPT] = {GRPC_STATUS_DATA_LOSS, ARROW_IO_ERROR},
-    [MINK_UNSUPPORTED] = {GRPC_STATUS_UNIMPLEMENTED, ARROW_NOT_IMPLEMENTED},
-    [MINK_UNKNOWN_OUTCOME] = {GRPC_STATUS_UNKNOWN, ARROW_UNKNOWN_ERROR},
-    [MINK_CANCELLED] = {GRPC_STATUS_CANCELLED, ARROW_CANCELLED},
-    [MINK_DEADLINE] = {GRPC_STATUS_DEADLINE_EXCEEDED, ARROW_IO_ERROR},
-    [MINK_DENIED] = {GRPC_STATUS_PERMISSION_DENIED, ARROW_IO_ERROR},
-    [MINK_INTERNAL] = {GRPC_STATUS_INTERNAL, ARROW_IO_ERROR},
+static const grpc_status_code codes[MINK_CODE_COUNT] = {
+    [MINK_OK] = GRPC_STATUS_OK,
+    [MINK_INVALID] = GRPC_STATUS_INVALID_ARGUMENT,
+    [MINK_NOT_FOUND] = GRPC_STATUS_NOT_FOUND,
+    [MINK_EXISTS] = GRPC_STATUS_ALREADY_EXISTS,
+    [MINK_CONFLICT] = GRPC_STATUS_FAILED_PRECONDITION,
+    [MINK_OUT_OF_RANGE] = GRPC_STATUS_OUT_OF_RANGE,
+    [MINK_UNAVAILABLE] = GRPC_STATUS_UNAVAILABLE,
+    [MINK_OVERLOADED] = GRPC_STATUS_RESOURCE_EXHAUSTED,
+    [MINK_FENCED] = GRPC_STATUS_ABORTED,
+    [MINK_CORRUPT] = GRPC_STATUS_DATA_LOSS,
+    [MINK_UNSUPPORTED] = GRPC_STATUS_UNIMPLEMENTED,
+    [MINK_UNKNOWN_OUTCOME] = GRPC_STATUS_UNKNOWN,
+    [MINK_CANCELLED] = GRPC_STATUS_CANCELLED,
+    [MINK_DEADLINE] = GRPC_STATUS_DEADLINE_EXCEEDED,
+    [MINK_DENIED] = GRPC_STATUS_PERMISSION_DENIED,
+    [MINK_INTERNAL] = GRPC_STATUS_INTERNAL,
 };
 
-grpc_status_code rpc_status_to_grpc(enum mink_code code) { return codes[code].grpc; }
+grpc_status_code rpc_status_to_grpc(enum mink_code code) { return codes[code]; }
 
 enum mink_code rpc_status_from_grpc(grpc_status_code status) {
     if (status == GRPC_STATUS_UNAUTHENTICATED) return MINK_DENIED;
     for (unsigned i = 0; i < MINK_CODE_COUNT; i++)
-        if (codes[i].grpc == status) return (enum mink_code)i;
+        if (codes[i] == status) return (enum mink_code)i;
     return MINK_INTERNAL;
 }
 
@@ -131,7 +129,7 @@ static struct slice details(const struct error *e, const char *message) {
     any.value = (ProtobufCBinaryData){flight__error_info__pack(&info, packed), packed};
     Flight__Any *list[] = {&any};
     Flight__Status status = FLIGHT__STATUS__INIT;
-    status.code = (int32_t)codes[e->code].grpc;
+    status.code = (int32_t)codes[e->code];
     status.message = (char *)message;
     status.n_details = 1;
     status.details = list;
@@ -144,11 +142,6 @@ static struct slice details(const struct error *e, const char *message) {
 void rpc_status_add(struct rpc_status *s, const char *key, struct slice take_value) {
     mink_assert(s->trailer_count < RPC_TRAILERS_MAX);
     s->trailers[s->trailer_count++] = (struct rpc_metadata){key, take_value};
-}
-
-static struct slice decimal(unsigned n) {
-    char text[16];
-    return slice_copy(text, (size_t)snprintf(text, sizeof text, "%u", n));
 }
 
 void rpc_status_make(const struct error *e_given, const char *extra, struct rpc_status *out) {
@@ -165,9 +158,7 @@ void rpc_status_make(const struct error *e_given, const char *extra, struct rpc_
     if (json.size <= 2048) rpc_status_add(out, "mink-error", json);
     else slice_unref(&json);
     rpc_status_add(out, "grpc-status-details-bin", details(&e, out->message));
-    rpc_status_add(out, "x-arrow-status", decimal((unsigned)codes[e.code].arrow));
-    rpc_status_add(out, "x-arrow-status-message-bin", slice_copy(out->message, strlen(out->message)));
-    if (e.code == MINK_UNAVAILABLE || e.code == MINK_OVERLOADED) rpc_status_add(out, "retry-after-ms", decimal(100));
+    if (e.code == MINK_UNAVAILABLE || e.code == MINK_OVERLOADED) rpc_status_add(out, "retry-after-ms", slice_copy("100", 3));
 }
 
 void rpc_status_deinit(struct rpc_status *s) {

@@ -2,7 +2,7 @@
 // rpc_status.h: struct error to gRPC status, message and trailers, and back.
 //
 // What      Message "[REASON] text; hint". Trailers: mink-error (one line of JSON), grpc-status-details-bin (google.rpc.Status with
-//           ErrorInfo), retry-after-ms, x-arrow-status and x-arrow-status-message-bin (Arrow C++ fills extra_info only with those).
+//           ErrorInfo), retry-after-ms.
 // Bounds    Message and details <= 2 KiB each: clients keep an 8 KiB limit on headers.
 #ifndef MINK_NET_RPC_STATUS_H
 #define MINK_NET_RPC_STATUS_H

@@ -176,4 +176,4 @@ def fails(kind, *parts):
 
 
 def numbers(begin, count):
-    return pa.record_batch({"id": pa.array(range(begin, begin + count), pa.int64()), "s": pa.array([f"row {i}" for i in range(begin, begin + count)])})
+    return pa.record_batch({"id": pa.array(range(begin, begin + count), pa.int64()), "s": pa.array([f"row {i}" for i in range(begin, begin + count)], pa.string())})
