@@ -75,6 +75,7 @@ struct flight_scan {
     uint32_t message_count, message_at;
     char *partition;
     int32_t bucket;
+    uint64_t unsent;           // offset that its first unsent message continues from
     struct flight_position *positions;
     uint32_t position_count;
     struct slice empty_batch, empty_body; // of a batch without rows
@@ -97,6 +98,8 @@ void flight_scan_drain(struct flight_scan *x);
 void flight_scan_fail(struct flight_scan *x, const struct error *e);
 void flight_scan_reply(struct flight_scan *x, char *take_metadata);
 void flight_scan_drop_pending(struct flight_scan *x, const char *partition, int32_t bucket); // unsent messages of a bucket
+// The same, and the scan goes back to where they began: they come again later.
+enum mink_code flight_scan_rewind(struct flight_scan *x, const char *partition, int32_t bucket, struct error *e) MINK_MUST_CHECK;
 void flight_scan_deinit(struct flight_scan *x);  // after on_closed
 enum node_from flight_node_from(enum ticket_from from);
 

@@ -50,7 +50,8 @@ static void clear_positions(struct flight_scan *x) {
     x->position_count = 0;
 }
 
-// The scan's own view, which is complete between two steps: buckets that gave no rows yet are in it too.
+// The scan's own view: buckets that gave no rows yet and rows that the filter dropped are in it, too. It is ahead of the client while messages
+// of a step wait to be sent.
 static void refresh_positions(struct flight_scan *x) {
     struct node_scan_position *found;
     uint32_t count;
@@ -89,7 +90,6 @@ static void put_positions(struct flight_scan *x, struct json_writer *w) {
 static void send_message(struct flight_scan *x, struct slice header, const void *metadata, size_t metadata_size, struct slices *body) {
     struct slices out = {0};
     flight_data_frame(&out, slice_empty(), header, metadata, metadata_size, body);
-    if (x->credit_used) x->credit -= (int64_t)out.bytes;
     x->last_sent_ns = shard_now_ns(rpc_call_shard(x->call));
     x->heartbeat_due = false;
     rpc_call_send(x->call, &out);
@@ -109,7 +109,7 @@ static void send_empty_batch(struct flight_scan *x, const void *metadata, size_t
     send_message(x, x->empty_batch, metadata, size, &body);
 }
 
-static void send_empty(struct flight_scan *x, const char *flag, bool with_positions) {
+static void send_empty(struct flight_scan *x, const char *flag) {
     struct buffer b;
     buffer_init(&b, 16u << 20);
     struct json_writer w;
@@ -117,7 +117,8 @@ static void send_empty(struct flight_scan *x, const char *flag, bool with_positi
     json_object_begin(&w);
     json_put_key(&w, flag);
     json_put_bool(&w, true);
-    if (with_positions) put_positions(x, &w);
+    if (x->message_count == 0) refresh_positions(x);
+    put_positions(x, &w);
     json_object_end(&w);
     send_empty_batch(x, b.data, b.size);
     buffer_deinit(&b);
@@ -156,6 +157,8 @@ static void send_rows(struct flight_scan *x) {
     json_put_uint(&w, m->next);
     json_object_end(&w);
     set_position(x, x->partition, x->bucket, m->next);
+    x->unsent = m->next;
+    if (x->credit_used) x->credit -= (int64_t)(m->message.size + m->body.bytes);
     send_message(x, m->message, b.data, b.size, &m->body);
     buffer_deinit(&b);
     if (x->message_at == x->message_count) free_step(x);
@@ -177,6 +180,7 @@ static void on_next(struct node_scan_next *n) {
         x->messages = n->messages;
         x->message_count = n->message_count;
         x->message_at = 0;
+        x->unsent = n->first;
         // Rows that the filter dropped move the position on, too.
         if (x->message_count == 0) {
             set_position(x, x->partition, x->bucket, n->next);
@@ -203,7 +207,7 @@ static void end_draining(struct flight_scan *x) {
     if (!x->done_sent) {
         x->done_sent = true;
         if (x->schema_sent) {
-            send_empty(x, "draining", true);
+            send_empty(x, "draining");
             return;
         }
     }
@@ -230,11 +234,10 @@ void flight_scan_pump(struct flight_scan *x) {
                 finish(x);
                 return;
             }
-            refresh_positions(x);
             x->done_sent = true;
-            send_empty(x, "done", true);
+            send_empty(x, "done");
         } else if (x->heartbeat_due) {
-            send_empty(x, "heartbeat", true);
+            send_empty(x, "heartbeat");
         }
     }
     if (!x->next_running && x->message_count == 0 && !x->end) ask_next(x);
@@ -326,6 +329,13 @@ static void drop_control(struct flight_scan *x) {
         mem_free(reply->metadata);
         mem_free(reply);
     }
+}
+
+enum mink_code flight_scan_rewind(struct flight_scan *x, const char *partition, int32_t bucket, struct error *e) {
+    if (x->message_count == 0 || x->bucket != bucket || !same_partition(x->partition, partition)) return MINK_OK;
+    MINK_TRY(node_scan_seek(x->scan, partition, bucket, x->unsent, e));
+    free_step(x);
+    return MINK_OK;
 }
 
 void flight_scan_deinit(struct flight_scan *x) {

@@ -102,10 +102,10 @@ struct node_scan_next {
     bool end;
     const char *partition; int32_t bucket;
     struct scan_message *messages; uint32_t message_count; // the caller frees: scan_messages_free
-    uint64_t next;                 // resume offset of that bucket after these messages
+    uint64_t first, next;          // of that bucket: where it stood before these messages, and the resume offset after them
 };
 void node_scan_next(struct node_scan *s, struct node_scan_next *x);
-// Where each bucket of the scan stands: for resume tokens at the end. Between calls of next.
+// Where each bucket of the scan stands, behind what the last next gave: for resume tokens. On the scan's shard, also while one waits.
 struct node_scan_position { const char *partition; int32_t bucket; uint64_t next; };
 void node_scan_positions(struct node_scan *s, struct node_scan_position **out, uint32_t *count); // mem_free
 // Changes a running scan, on its shard: between calls of next, or while one waits. What was being read of that bucket is not given out any more.

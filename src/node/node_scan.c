@@ -374,6 +374,7 @@ static bool end_read(struct node_scan *s, struct cursor **out) {
 static enum mink_code convert(struct node_scan *s, struct cursor *c, struct error *e) {
     struct node_scan_next *x = s->waiting;
     struct bucket_read *r = &s->read;
+    x->first = c->next;
     s->position.from = c->next;
     s->position.until = c->until;
     s->position.bucket = c->bucket;
