@@ -41,7 +41,7 @@ struct fault_store {
     struct object_fault_counts counts;
 };
 
-enum fate { FATE_NORMAL, FATE_ERROR, FATE_LOST_REPLY, FATE_LATE, FATE_FLIP, FATE_TORN };
+enum fate { FATE_NORMAL, FATE_ERROR, FATE_CONFLICT, FATE_LOST_REPLY, FATE_LATE, FATE_FLIP, FATE_TORN };
 
 struct fault_call {
     struct object_request inner;
@@ -95,6 +95,9 @@ static void draw(struct fault_store *f, struct fault_call *c) {
     if (draw_error(f)) {
         c->fate = FATE_ERROR;
         f->counts.errors++;
+    } else if (put && inner->if_absent && p->conflict_fraction > 0 && random_unit(r) < p->conflict_fraction) {
+        c->fate = FATE_CONFLICT;
+        f->counts.conflicts++;
     } else if (u < p->lost_reply_fraction) {
         c->fate = FATE_LOST_REPLY;
         f->counts.lost_replies++;
@@ -227,6 +230,10 @@ static void strike(struct fault_call *c) {
     switch (c->fate) {
     case FATE_ERROR:
         answer_failure(c, MINK_UNAVAILABLE, "SLOW_DOWN", "503 SlowDown");
+        call_free(c);
+        return;
+    case FATE_CONFLICT:
+        answer_failure(c, MINK_CONFLICT, "CONFLICT", "409 ConditionalRequestConflict");
         call_free(c);
         return;
     case FATE_LATE:

@@ -14,6 +14,7 @@ struct object_fault_profile {
     double get_p50_ms, get_p99_ms, get_mb_per_s;
     double slow_fraction, slow_ms;          // this fraction takes at least slow_ms
     double error_fraction;                  // UNAVAILABLE, nothing happened, in bursts
+    double conflict_fraction;               // create-if-absent: CONFLICT (409), nothing happened, retry
     double lost_reply_fraction;             // took effect, but UNKNOWN_OUTCOME is told
     double late_fraction, late_ms_max;      // told UNKNOWN_OUTCOME at once, takes effect up to late_ms_max later
     double flip_fraction;                   // get: one bit is flipped in what is returned
@@ -26,6 +27,6 @@ struct object_store *object_fault_new(struct object_store *take_inner, const str
 void object_fault_set_profile(struct object_store *store, const struct object_fault_profile *profile); // copied
 // Delays are timers of this shard from now on: it may outlive those that ask, so that what they left behind still takes effect.
 void object_fault_set_shard(struct object_store *store, struct shard *shard);
-struct object_fault_counts { uint64_t requests, slow, errors, lost_replies, lates, flips, tears, stalled; };
+struct object_fault_counts { uint64_t requests, slow, errors, conflicts, lost_replies, lates, flips, tears, stalled; };
 void object_fault_counts_now(struct object_store *store, struct object_fault_counts *out);
 #endif

@@ -150,6 +150,22 @@ static void a_lost_reply_took_effect(void **state) {
     tear_down();
 }
 
+static void a_conflict_changes_nothing(void **state) {
+    struct object_fault_profile p = {.name = "conflict", .conflict_fraction = 0.1};
+    set_up(&p, 19);
+    unsigned conflicts = 0;
+    for (unsigned i = 0; i < MANY; i++) {
+        one(i, OBJECT_PUT, 10);
+        bool conflict = calls[i].request.code == MINK_CONFLICT;
+        conflicts += conflict;
+        struct slice stored = object_memory_find(memory, calls[i].request.key);
+        assert_int_equal(stored.data != NULL, !conflict);
+        slice_unref(&stored);
+    }
+    assert_near(conflicts / (double)MANY, 0.1, 0.1);
+    tear_down();
+}
+
 static void a_late_put_takes_effect_after_its_caller_gave_up(void **state) {
     struct object_fault_profile p = {.name = "late", .late_fraction = 1, .late_ms_max = 5000};
     set_up(&p, 9);
@@ -261,6 +277,7 @@ int main(void) {
         cmocka_unit_test(size_costs_time_at_the_profiles_rate),
         cmocka_unit_test(errors_come_in_bursts_and_nothing_happens),
         cmocka_unit_test(a_lost_reply_took_effect),
+        cmocka_unit_test(a_conflict_changes_nothing),
         cmocka_unit_test(a_late_put_takes_effect_after_its_caller_gave_up),
         cmocka_unit_test(one_bit_is_flipped_or_the_end_is_torn_off),
         cmocka_unit_test(all_requests_stand_still_once_a_stretch),
