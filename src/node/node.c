@@ -218,7 +218,7 @@ static void on_meta_ready(void *ctx, enum mink_code code, const struct error *e)
 static void run_open(void *ctx) {
     struct birth *b = ctx;
     struct node *n = b->node;
-    struct meta_config config = {.shard = node_shard(n), .log = n->config.meta_log};
+    struct meta_config config = {.shard = node_shard(n), .log = n->config.meta_log, .checkpoint_every = n->config.checkpoint_every};
     meta_open(&config, &n->meta, on_meta_ready, b);
 }
 

@@ -20,6 +20,7 @@ struct node_config {
     struct table_defaults defaults;
     uint32_t batch_bytes_max;      // [64 MiB]
     uint64_t writer_expiry_ms;     // [7 days]
+    uint64_t checkpoint_every;     // commands between checkpoints of the metadata [10,000]
     void (*on_fatal)(void *ctx, const struct error *e); void *ctx;
 };
 struct node;
