@@ -3,6 +3,7 @@
 //
 // A batch that fails behind its offset takes the bucket with it: the stream accepts no more from this incarnation, so nothing has to be taken back.
 #include "base/mem.h"
+#include "base/mutant.h"
 #include "bucket/bucket_internal.h"
 
 #include <inttypes.h>
@@ -42,7 +43,7 @@ static void answer_later(struct bucket_append *a, enum mink_code code) {
 
 static void set_range(struct bucket_append *a, uint64_t offset_first, uint32_t offset_count) {
     a->offset_first = offset_first;
-    a->offset_last = offset_first + offset_count - 1;
+    a->offset_last = offset_first + offset_count - 1 + MUTANT(OFFSET_OFF_BY_ONE);
 }
 
 static void answer_duplicates(struct bucket *b, enum mink_code code, const struct error *e) {
@@ -86,7 +87,7 @@ static enum mink_code check(struct bucket *b, struct bucket_append *a, struct er
     if (h->writer_id) {
         MINK_TRY(writer_state_check(&b->assigned, h, &a->duplicate, &original, e));
         if (a->duplicate) {
-            set_range(a, original.offset_first, original.offset_count);
+            set_range(a, original.offset_first + MUTANT(DEDUPE_WRONG_OFFSETS), original.offset_count);
             return MINK_OK;
         }
     }
@@ -110,7 +111,7 @@ void bucket_append(struct bucket *b, struct bucket_append *a) {
         return;
     }
     if (a->duplicate) {
-        if (a->offset_last < b->acknowledged.offset_end) answer_later(a, MINK_OK);
+        if (a->offset_last < b->acknowledged.offset_end || MUTANT(DUPLICATE_NOT_DURABLE)) answer_later(a, MINK_OK);
         else bucket_list_add(&b->duplicates, a);
         return;
     }
@@ -155,6 +156,7 @@ struct slice bucket_attachment(struct bucket *b, uint64_t committed_end) {
     struct slice out = slice_empty();
     pthread_mutex_lock(&b->lock);
     if (b->acknowledged.offset_end <= committed_end) {
+        if (MUTANT(ATTACHMENT_AHEAD)) b->acknowledged.offset_end = committed_end; // claims what it has not folded
         out = writer_state_encode(&b->acknowledged);
         slice_unref(&b->prepared);
     } else if (b->acknowledged.count == 0) {

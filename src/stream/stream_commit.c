@@ -286,7 +286,7 @@ static void begin(struct stream_store *s) {
     s->commit_wanted = false;
     c->store = s;
     c->wal_from = s->wal_committed;
-    c->wal_upto = s->acked_end;
+    c->wal_upto = MUTANT(COMMIT_UNACKED) ? s->next_seq : s->acked_end;
     c->entries = s->pending;
     c->entry_count = s->pending_entries;
     c->bytes = s->pending_bytes;
