@@ -3,6 +3,7 @@
 #include "sim/sim_world.h"
 
 #include "base/mem.h"
+#include "node/node_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -391,7 +392,7 @@ static bool reader_open(struct reader *r, struct sim_host *h) {
         for (uint32_t b = 0; b < BUCKETS_MAX; b++) r->expected[p][b] = c->w->model.tables[r->table].buckets[p][b].high_watermark;
     if (r->kind == READER_FOLLOW && r->position != OFFSET_NONE) r->ends[r->partition < 0 ? 0 : r->partition][r->bucket] = r->position;
     enum mink_code code = node_scan_open(h->node, &config, &r->scan, &e);
-    sim_trace(c->w->sim, "read of table %u by host %" PRIu64 " opened: %s", r->table, h->number, mink_code_name(code));
+    sim_trace(c->w->sim, "read of table %u partition %d bucket %d by host %" PRIu64 " %s opened: %s", r->table, r->partition, r->bucket, h->number, r->kind == READER_FOLLOW ? "follow" : "all", mink_code_name(code));
     if (code != MINK_OK) {
         if (code == MINK_INVALID || code == MINK_UNSUPPORTED) model_violation(&c->w->model, "a read is refused: %s", e.message);
         return false;
@@ -509,6 +510,19 @@ static void flush(struct client *c) {
     node_admin(h->node, a);
 }
 
+// Maintenance at times when the node would not choose to do it.
+static void on_job(struct stream_job *j) { mem_free(j); }
+
+static void sweep(struct client *c) {
+    struct sim_host *h = some_host(c);
+    if (!h || h->failed) return;
+    struct stream_job *j = mem_new(struct stream_job);
+    *j = (struct stream_job){.shard = sim_world(c->w->sim), .on_done = on_job};
+    c->w->counts.sweeps++;
+    if (chance(c, 0.7)) stream_sweep_orphans(h->node->streams, j);
+    else stream_delete_marked(h->node->streams, j);
+}
+
 // ---- the client
 
 struct client *client_new(struct world *w) {
@@ -551,8 +565,10 @@ void client_step(struct client *c) {
         seek(c);
     } else if (u < 0.95) {
         cancel_a_follower(c);
-    } else {
+    } else if (u < 0.98) {
         flush(c);
+    } else {
+        sweep(c);
     }
 }
 
@@ -595,6 +611,25 @@ void client_read_all(struct client *c, struct sim_host *h) {
         r->final = true;
         if (!reader_open(r, h)) model_violation(&c->w->model, "table %u cannot be read at the end", t);
     }
+}
+
+static bool arrived(const struct reader *r) {
+    if (r->kind != READER_FOLLOW || !r->live || r->cancelled || r->host != r->c->w->host) return true;
+    const struct model_bucket *b = &r->c->w->model.tables[r->table].buckets[r->partition < 0 ? 0 : r->partition][r->bucket];
+    uint64_t end = b->high_watermark;
+    return end <= b->start || (r->position != OFFSET_NONE && r->position >= end);
+}
+
+bool client_followers_arrive(struct client *c) {
+    for (int i = 0; i < 200; i++) {
+        bool all = true;
+        for (struct reader *r = c->readers; r; r = r->next) all &= arrived(r);
+        if (all) return true;
+        sim_run_for(c->w->sim, 5 * NS_PER_MS);
+    }
+    for (struct reader *r = c->readers; r; r = r->next)
+        if (!arrived(r)) sim_trace(c->w->sim, "the follower of table %u partition %d bucket %d stands at %" PRIu64 " after %" PRIu64 " steps", r->table, r->partition, r->bucket, r->position, r->steps);
+    return false;
 }
 
 bool client_reads_done(struct client *c) {

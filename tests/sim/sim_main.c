@@ -178,7 +178,7 @@ static void print_totals(const struct totals *t, double seconds, uint64_t failur
     printf("processes  %" PRIu64 " starts, %" PRIu64 " kills, %" PRIu64 " pauses, %" PRIu64 " zombies, %" PRIu64 " closes, %" PRIu64 " fatal ends, %" PRIu64 " opens failed\n", c->starts, c->kills, c->pauses, c->zombies, c->closes, c->fatals, c->failed_opens);
     printf("crashes   ");
     for (int op = 0; op < 5; op++) printf(" %s %" PRIu64 " before, %" PRIu64 " after;", op_names[op], t->crashes[op][0], t->crashes[op][1]);
-    printf("\nstore      %" PRIu64 " requests, %" PRIu64 " slow, %" PRIu64 " errors, %" PRIu64 " lost replies, %" PRIu64 " late effects, %" PRIu64 " flipped, %" PRIu64 " torn\n", t->store.requests, t->store.slow, t->store.errors, t->store.lost_replies, t->store.lates, t->store.flips, t->store.tears);
+    printf("\nstore      %" PRIu64 " requests, %" PRIu64 " slow, %" PRIu64 " errors, %" PRIu64 " conflicts, %" PRIu64 " lost replies, %" PRIu64 " late effects, %" PRIu64 " flipped, %" PRIu64 " torn\n", t->store.requests, t->store.slow, t->store.errors, t->store.conflicts, t->store.lost_replies, t->store.lates, t->store.flips, t->store.tears);
     printf("database   %" PRIu64 " requests, %" PRIu64 " unavailable, unknown: %" PRIu64 " done, %" PRIu64 " not done, %" PRIu64 " late; %" PRIu64 " foreign, %" PRIu64 " checkpoints\n", t->meta.requests, t->meta.unavailable, t->meta.unknown_done, t->meta.unknown_not_done, t->meta.unknown_late, t->meta.foreign, t->meta.checkpoints);
     printf("appends   ");
     for (int i = 0; i < MINK_CODE_COUNT; i++)

@@ -22,14 +22,14 @@
 #define BUCKETS_MAX 8
 #define TABLES_MAX 3
 
-enum append_state { APPEND_OPEN, APPEND_ACKED, APPEND_FAILED, APPEND_UNKNOWN };
+enum model_append_state { APPEND_OPEN, APPEND_ACKED, APPEND_FAILED, APPEND_UNKNOWN };
 
 struct model_append {
     uint32_t table, row_first, row_count;
     int32_t partition, bucket; // -1: by the rows, or by the table
     int32_t writer;            // index of an idempotent one, or -1
     uint32_t sequence;
-    enum append_state state;
+    enum model_append_state state;
     uint64_t sent_ns, ended_ns;
     int64_t sent_wall_ms, ended_wall_ms;
 };

@@ -38,6 +38,7 @@ static void draw_options(struct world *w) {
         p->slow_ms = 200 + 4000 * unit(w);
     }
     if (chance(w, 0.6)) p->error_fraction = 0.15 * unit(w);
+    if (chance(w, 0.3)) p->conflict_fraction = 0.1 * unit(w);
     if (chance(w, 0.6)) p->lost_reply_fraction = 0.1 * unit(w);
     if (chance(w, 0.6)) {
         p->late_fraction = 0.1 * unit(w);
@@ -66,6 +67,7 @@ static void draw_options(struct world *w) {
     s->commit_age_ms = PICK(50, 1000, 300000);
     s->delete_grace_ms = PICK(1, 500, 600000);
     s->append_give_up_ms = PICK(8000, 60000);
+    o->checkpoint_every = PICK(3, 20, 10000);
     o->crash_call_fraction = chance(w, 0.8) ? 0.7 : 0;
     o->kill_fraction = chance(w, 0.5) ? 0.02 * unit(w) : 0;
     o->pause_fraction = chance(w, 0.4) ? 0.02 * unit(w) : 0;
@@ -109,6 +111,8 @@ static void on_fatal(void *ctx, const struct error *e) {
     struct sim_host *h = ctx;
     sim_trace(h->w->sim, "host %" PRIu64 " fatal: %s", h->number, e->message);
     h->w->counts.fatals++;
+    if (e->code == MINK_FENCED && h == h->w->host) model_violation(&h->w->model, "the newest process was fenced, and nobody has taken over: %s", e->message);
+    h->ended_ns = sim_now_ns(h->w->sim) + below(h->w, NS_PER_S);
     h->failed = true;
 }
 
@@ -125,6 +129,7 @@ static void start_host(struct world *w) {
     struct node_config config = {
         .objects = sim_front_store(h->front), .meta_log = sim_meta_log_new(w->db, h->process), .shards = sim_process_shards(h->process), .shard_count = w->options.shard_count,
         .work = sim_process_pool(h->process), .sole_process = true, .stream = w->options.stream, .defaults = {.bucket_num = 1}, .on_fatal = on_fatal, .ctx = h};
+    config.checkpoint_every = w->options.checkpoint_every;
     config.stream.address = name;
     config.stream.rack = "";
 #ifdef MINK_MUTANTS
@@ -151,8 +156,9 @@ static void drop_host(struct world *w, struct sim_host *h) {
 // What has ended by itself is put away; a new host begins after a while.
 static void tend_hosts(struct world *w) {
     struct sim_host *h = w->host;
-    if (w->zombie && (!sim_alive(w->zombie->process) || w->zombie->failed)) drop_host(w, w->zombie);
-    bool over = h == NULL || !sim_alive(h->process) || h->failed || h->closed;
+    // One that has ended lingers for a while: it must refuse what it is asked.
+    if (w->zombie && (!sim_alive(w->zombie->process) || (w->zombie->failed && sim_now_ns(w->sim) >= w->zombie->ended_ns))) drop_host(w, w->zombie);
+    bool over = h == NULL || !sim_alive(h->process) || (h->failed && sim_now_ns(w->sim) >= h->ended_ns) || h->closed;
     if (!over) return;
     if (h && (sim_alive(h->process) || w->restart_ns == 0)) {
         if (h->failed && !h->ready) w->counts.failed_opens++;
@@ -306,6 +312,7 @@ void world_run(struct world *w, uint64_t seed, bool print, void (*violated)(void
     calm_down(w);
     client_read_all(w->client, w->host);
     if (!sim_run_until(w->sim, reads_done, w, 10 * NS_PER_S)) model_violation(&w->model, "reading everything did not end within 10 s");
+    if (!client_followers_arrive(w->client)) model_violation(&w->model, "a follower does not get what is there");
     model_check_complete(&w->model);
     check_replay(w);
     check_catalog(w, false);

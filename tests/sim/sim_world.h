@@ -13,7 +13,7 @@
 
 struct sim_options {
     uint32_t shard_count, table_count, writer_count;
-    uint64_t steps;
+    uint64_t steps, checkpoint_every;
     bool skew, ttl, zombies;
     struct object_fault_profile store;
     struct sim_meta_faults meta;
@@ -29,13 +29,13 @@ struct sim_host {
     struct sim_front *front;
     struct node *node;
     bool ready, failed, closing, closed;
-    uint64_t number, begun_ns;
+    uint64_t number, begun_ns, ended_ns; // ended: after a fatal end, until when it lingers
     struct node_table *tables[TABLES_MAX];
     struct sim_host *next;
 };
 
 struct sim_counts {
-    uint64_t starts, kills, pauses, zombies, closes, fatals, failed_opens, appends, append_codes[MINK_CODE_COUNT], duplicates, scans, scan_codes[MINK_CODE_COUNT], follows, seeks, flushes, rows_acked, rows_read, acks;
+    uint64_t starts, kills, pauses, zombies, closes, fatals, failed_opens, appends, append_codes[MINK_CODE_COUNT], duplicates, scans, scan_codes[MINK_CODE_COUNT], follows, seeks, flushes, sweeps, rows_acked, rows_read, acks;
 };
 
 struct client; // writers and readers (sim_client.c)
@@ -69,6 +69,7 @@ bool client_rests(struct client *c);         // every retried append has ended
 void client_host_gone(struct client *c, struct sim_host *h);
 void client_read_all(struct client *c, struct sim_host *h);
 bool client_reads_done(struct client *c);
+bool client_followers_arrive(struct client *c); // those that run have read up to the high watermark, within a second
 struct node_table *world_table(struct sim_host *h, uint32_t table); // NULL when it cannot be found now
 
 // sim_check.c
