@@ -1,0 +1,1 @@
+CREATE TABLE d.m (a INT, b INT, PRIMARY KEY (a) NOT ENFORCED) WITH ('table.merge-engine' = 'versioned', 'table.merge-engine.versioned.ver-column' = 'b')

@@ -1,0 +1,1 @@
+CREATE TABLE d.m (id BIGINT, s BIGINT, m STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('table.merge-engine' = 'aggregation', 'fields.s.agg' = 'sum', 'fields.m.agg' = 'listagg', 'fields.m.listagg.delimiter' = ';')

@@ -1,0 +1,1 @@
+ALTER TABLE my_db.t SET ('table.log.ttl' = '12 h')

@@ -1,0 +1,1 @@
+ALTER TABLE my_db.t RESET ('table.log.ttl');

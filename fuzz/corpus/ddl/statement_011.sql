@@ -1,0 +1,1 @@
+ALTER TABLE my_db.t ADD PARTITION (dt = '2025-03-05')

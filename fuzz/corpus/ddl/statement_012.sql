@@ -1,0 +1,1 @@
+ALTER TABLE my_db.t DROP IF EXISTS PARTITION (dt = '2025-03-05', region = 'eu')

@@ -1,0 +1,1 @@
+CREATE TABLE d.t (id INT /* no end

@@ -1,0 +1,1 @@
+CREATE TABLE my-db.t (id INT)

@@ -1,0 +1,1 @@
+CREATE TABLE d.t (a INT, b INT, PRIMARY KEY (a, a))

@@ -1,0 +1,1 @@
+ALTER TABLE d.t SET ('table.log.ttl' = 'soon')

@@ -1,0 +1,1 @@
+ALTER TABLE d.t ADD PARTITION (a = b)

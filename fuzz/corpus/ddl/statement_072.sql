@@ -1,0 +1,1 @@
+CREATE TABLE d.t (aaaaaaaaaaaaaaaaaaaa INT, bbbbbbbbbbbbbbbbbbbbbbbbbbbbb INT, cccccccccccccccccccccccc INT) ENGINE = 'something long that does not fit'

@@ -1,0 +1,1 @@
+CREATE TABLE d.t (a INT, b INT) PARTITIONED BY (a) WITH ('table.auto-partition.enabled' = 'true')

@@ -1,0 +1,1 @@
+ALTER TABLE shop.orders SET ('table.log.ttl' = '1 d', 'table.datalake.enabled' = 'true')

@@ -1,0 +1,1 @@
+ALTER TABLE shop.orders DROP PARTITION (region='EU')
