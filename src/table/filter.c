@@ -366,6 +366,7 @@ static struct node *text_range(uint32_t column, enum compare op, struct literal 
         n->high_open = op == LT;
     }
     n->negated = op == NE;
+    n->is_equal = op == EQ || op == NE;
     return n;
 }
 

@@ -96,6 +96,22 @@ static inline struct bytes text_at(const struct arrow_field *f, const struct arr
     return (struct bytes){bytes ? (uint8_t *)bytes + range[0] : NULL, (size_t)(range[1] - range[0])};
 }
 
+// Most texts differ early or late; what is called for the rest is called seldom.
+static inline bool text_same(struct bytes a, struct bytes b) {
+    if (a.size != b.size) return false;
+    if (a.size < 8) {
+        uint8_t differ = 0;
+        for (size_t i = 0; i < a.size; i++) differ |= a.data[i] ^ b.data[i];
+        return differ == 0;
+    }
+    uint64_t x[2], y[2];
+    memcpy(&x[0], a.data, 8);
+    memcpy(&x[1], a.data + a.size - 8, 8);
+    memcpy(&y[0], b.data, 8);
+    memcpy(&y[1], b.data + b.size - 8, 8);
+    return x[0] == y[0] && x[1] == y[1] && (a.size <= 16 || memcmp(a.data, b.data, a.size) == 0);
+}
+
 static bool text_in_range(const struct node *n, struct bytes x) {
     if (n->has_low) {
         int order = bytes_order(x.data, x.size, n->text_low.data, n->text_low.size);
@@ -139,7 +155,7 @@ static bool like_any(const struct bytes *pattern, struct bytes x) {
 
 static bool like(const struct node *n, struct bytes x) {
     const struct bytes *prefix = &n->text_high;
-    if (x.size < prefix->size || (prefix->size && memcmp(x.data, prefix->data, prefix->size) != 0)) return false;
+    if (x.size < prefix->size || !text_same((struct bytes){x.data, prefix->size}, *prefix)) return false;
     return n->like == LIKE_PREFIX || (n->like == LIKE_EXACT ? x.size == prefix->size : like_any(&n->text_low, x));
 }
 
@@ -227,7 +243,10 @@ static void match(const struct evaluation *v, const struct node *n, const struct
         if (n->low <= n->high) match_decimal(n, data, rows, yes);
         break;
     case NODE_REAL: match_real(n, f, data, rows, yes); break;
-    case NODE_TEXT: MATCH_ROWS(text_in_range(n, text_at(f, a, row))); break;
+    case NODE_TEXT:
+        if (n->is_equal) MATCH_ROWS(text_same(text_at(f, a, row), n->text_low));
+        else MATCH_ROWS(text_in_range(n, text_at(f, a, row)));
+        break;
     case NODE_LIKE: MATCH_ROWS(like(n, text_at(f, a, row))); break;
     default: match_set(v, n, f, a, yes);
     }

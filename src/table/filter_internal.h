@@ -36,7 +36,7 @@ struct node {
     __int128 low, high;          // INT, DECIMAL
     double real_low, real_high;  // REAL
     struct bytes text_low, text_high; // TEXT; LIKE: the pattern and its prefix without wildcards
-    bool has_low, has_high, low_open, high_open;
+    bool has_low, has_high, low_open, high_open, is_equal;
     enum { LIKE_ANY, LIKE_EXACT, LIKE_PREFIX } like;
     // IN: ascending, of the column's kind
     __int128 *ints;

@@ -159,6 +159,39 @@ static void test_one_column_and_many_agree(void **state) {
     }
 }
 
+// A text is its length and its bytes, which many TINYINTs are, too; these go through the buffer.
+static void test_texts_of_any_length(void **state) {
+    for (uint32_t size = 0; size < 24; size++) {
+        char names[600] = "", key[200] = "", row[400] = "", text[64] = "", options[300];
+        uint32_t one, many;
+        for (uint32_t i = 0; i <= size; i++) {
+            int v = i ? (int)(97 + i * 31 % 26) : (int)size;
+            snprintf(names + strlen(names), sizeof names - strlen(names), "%sc%u TINYINT", i ? ", " : "", i);
+            snprintf(key + strlen(key), sizeof key - strlen(key), "%sc%u", i ? "," : "", i);
+            snprintf(row + strlen(row), sizeof row - strlen(row), "%s%d", i ? "," : "[[", v);
+            if (i) text[i - 1] = (char)v;
+        }
+        snprintf(row + strlen(row), sizeof row - strlen(row), "]]");
+        snprintf(options, sizeof options, "'bucket.num' = '997', 'bucket.key' = '%s'", key);
+        buckets_of(names, options, row, &many, 1);
+        snprintf(row, sizeof row, "[[\"%s\"]]", text);
+        buckets_of("s STRING", "'bucket.num' = '997', 'bucket.key' = 's'", row, &one, 1);
+        assert_int_equal(one, many);
+    }
+    // Two bytes of length, and the same text next to nothing.
+    char row[300];
+    uint32_t one, many;
+    memset(row, 'x', sizeof row);
+    memcpy(row, "[[\"", 3);
+    memcpy(row + 203, "\"]]", 4);
+    buckets_of("s STRING", "'bucket.num' = '997', 'bucket.key' = 's'", row, &one, 1);
+    buckets_of("s BYTES", "'bucket.num' = '997', 'bucket.key' = 's'", "[[\"" /* 200 times 78 */
+               "78787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878"
+               "78787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878"
+               "\"]]", &many, 1);
+    assert_int_equal(one, many);
+}
+
 static void test_nulls_have_no_bucket(void **state) {
     struct error why = {0};
     uint32_t out[2];
@@ -179,6 +212,6 @@ static void test_one_bucket_is_bucket_zero(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_murmur2_is_that_of_kafka), cmocka_unit_test(test_murmur3_is_that_of_iceberg), cmocka_unit_test(test_buckets_of_iceberg),
                                        cmocka_unit_test(test_buckets_of_fluss), cmocka_unit_test(test_buckets_of_paimon), cmocka_unit_test(test_one_column_and_many_agree),
-                                       cmocka_unit_test(test_nulls_have_no_bucket), cmocka_unit_test(test_one_bucket_is_bucket_zero)};
+                                       cmocka_unit_test(test_texts_of_any_length), cmocka_unit_test(test_nulls_have_no_bucket), cmocka_unit_test(test_one_bucket_is_bucket_zero)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
