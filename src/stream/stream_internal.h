@@ -130,7 +130,7 @@ struct stream_store {
     uint64_t tokens_at_ns;
     uint32_t successes;
     struct durations durations[SIZE_CLASSES];
-    atomic_ullong admitted;        // unacknowledged bytes
+    _Atomic(uint64_t) admitted;    // unacknowledged bytes
     // acknowledged, uncommitted
     uint64_t pending_bytes, pending_since_ns, last_ack_ns;
     struct entry **pending; // visible and uncommitted, in order of acknowledgement; a running commit has taken its own
