@@ -237,18 +237,26 @@ static enum mink_code check_version(struct sqlite_log *l, struct error *e) {
     return MINK_UNSUPPORTED;
 }
 
-static const char count_ours[] = "SELECT count(*) FROM sqlite_schema WHERE name = 'mink_meta'", count_any[] = "SELECT count(*) FROM sqlite_schema";
-
 // Mink's, of a version that is known: *out_exists. Empty: not. Nothing is written to a database that is another program's, or a newer Mink's.
 static enum mink_code check_database(struct sqlite_log *l, bool *out_exists, struct error *e) {
-    int ours = 0, any = 0;
-    if (!number_of(l, count_ours, &ours) || !number_of(l, count_any, &any)) return sqlite_error(l, "read", e);
-    *out_exists = ours != 0;
-    if (ours) return check_version(l, e);
-    if (!any) return MINK_OK;
+    int found = 0; // one query, so that both numbers are of one moment: 0 empty, 1 another program's, 2 Mink's
+    if (!number_of(l, "SELECT (count(*) > 0) + (count(*) FILTER (WHERE name = 'mink_meta') > 0) FROM sqlite_schema", &found)) return sqlite_error(l, "read", e);
+    *out_exists = found == 2;
+    if (found == 2) return check_version(l, e);
+    if (found == 0) return MINK_OK;
     error_set(e, MINK_INVALID, "FOREIGN_DATABASE", "%s is a database of another program", l->path);
     error_hint(e, "give Mink a file of its own");
     return MINK_INVALID;
+}
+
+// Changing the journal's mode needs the file for oneself, and SQLite does not wait for it by its busy handler: when several processes create the
+// file at once they get it one after the other.
+static bool use_wal(struct sqlite_log *l) {
+    for (int waited_ms = 0; !execute(l, "PRAGMA journal_mode=WAL"); waited_ms += 10) {
+        if ((sqlite3_errcode(l->db) & 0xff) != SQLITE_BUSY || waited_ms >= BUSY_MS) return false;
+        sqlite3_sleep(10);
+    }
+    return true;
 }
 
 static enum mink_code set_up(struct sqlite_log *l, struct error *e) {
@@ -274,7 +282,7 @@ static enum mink_code open_database(struct sqlite_log *l, struct error *e) {
     sqlite3_extended_result_codes(l->db, 1);
     sqlite3_busy_timeout(l->db, BUSY_MS);
     MINK_TRY(check_database(l, &exists, e));
-    if (!execute(l, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=1000;")) return sqlite_error(l, "open", e);
+    if (!use_wal(l) || !execute(l, "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=1000;")) return sqlite_error(l, "open", e);
     if (!exists) MINK_TRY(set_up(l, e));
     // The log may be empty behind a checkpoint: its position then counts.
     if (!prepare(l, "INSERT INTO mink_log(seq, command) VALUES (?, ?)", &l->insert) ||

@@ -367,7 +367,10 @@ static void what_was_acknowledged_survives_kill_9(void **state) {
 static void contend(int fd, uint32_t who) {
     struct node n;
     uint8_t won[CONTESTED];
-    if (!node_open(&n)) _exit(1);
+    if (!node_open(&n)) {
+        fprintf(stderr, "%s\n", n.error.message);
+        _exit(1);
+    }
     uint64_t ids[CONTESTED];
     for (uint32_t i = 0; i < CONTESTED; i++) {
         char name[16];
@@ -415,6 +418,41 @@ static void two_processes_append_to_one_file(void **state) {
     node_close(&n);
 }
 
+static void several_processes_create_the_file_at_once(void **state) {
+    for (int round = 0; round < 20; round++) {
+        pid_t children[6];
+        int start[2];
+        char byte;
+        assert_int_equal(pipe(start), 0);
+        for (int i = 0; i < 6; i++) {
+            children[i] = fork();
+            if (children[i] != 0) continue;
+            struct meta_log *log;
+            struct error e;
+            close(start[1]);
+            if (read(start[0], &byte, 1) != 0) _exit(2); // all begin when the parent lets go
+            if (meta_log_sqlite_open(path, &log, &e) == MINK_OK) _exit(0);
+            fprintf(stderr, "%s\n", e.message);
+            _exit(1);
+        }
+        close(start[0]);
+        close(start[1]);
+        int failed = 0;
+        for (int i = 0; i < 6; i++) {
+            int status;
+            waitpid(children[i], &status, 0);
+            failed += !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+        }
+        assert_int_equal(failed, 0);
+        assert_int_equal(unlink(path), 0);
+        char name[256];
+        snprintf(name, sizeof name, "%s-wal", path);
+        unlink(name);
+        snprintf(name, sizeof name, "%s-shm", path);
+        unlink(name);
+    }
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
@@ -426,6 +464,7 @@ int main(void) {
         TEST(a_path_that_cannot_be_opened_is_named),
         TEST(a_locked_database_is_unavailable_after_a_while),
         TEST(one_process_at_a_time_has_the_lock),
+        TEST(several_processes_create_the_file_at_once),
         TEST(what_was_acknowledged_survives_kill_9),
         TEST(two_processes_append_to_one_file),
     };
