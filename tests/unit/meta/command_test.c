@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands and checkpoints as bytes: what is not understood is refused by name and changes nothing.
-#include "meta_testing.h"
+#include "meta_golden.h"
 
 #include "base/crc32c.h"
 
@@ -152,6 +152,53 @@ static void a_checkpoint_with_nonsense_is_an_error(void **state) {
     catalog_free(c);
 }
 
+// ---- golden files: what was written once stays readable, and is written the same
+
+static struct slice golden(const char *name) {
+    char full[4096];
+    const char *at = strstr(__FILE__, "tests/unit/");
+    snprintf(full, sizeof full, "%.*stests/golden/meta/%s", (int)(at - __FILE__), __FILE__, name);
+    FILE *f = fopen(full, "rb");
+    if (!f) fail_msg("%s is missing", full);
+    static uint8_t bytes[1 << 16];
+    size_t size = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    return slice_copy(bytes, size);
+}
+
+static void golden_commands_give_the_golden_checkpoint(void **state) {
+    struct slice commands = golden("commands_v1.bin"), checkpoint = golden("checkpoint_v1.bin");
+    struct catalog *c = catalog_new();
+    struct command_result result;
+    struct error e;
+    size_t at = 0;
+    uint32_t n = 0;
+    for (; at < commands.size; n++) { // a size of two bytes, then the command
+        size_t size = (size_t)commands.data[at] | (size_t)commands.data[at + 1] << 8;
+        struct slice row = slice_view(commands, at + 2, size);
+        struct command *built = golden_command(n);
+        struct slice encoded = command_encode(built);
+        assert_true(slices_equal(encoded, row));
+        slice_unref(&encoded);
+        command_free(built);
+        assert_int_equal(catalog_apply(c, n + 1, row, &result, &e), MINK_OK);
+        assert_int_equal(result.code, MINK_OK);
+        mem_free(result.epochs);
+        at += 2 + size;
+    }
+    assert_int_equal(n, GOLDEN_COMMANDS);
+    struct slice saved = catalog_save(c);
+    assert_true(slices_equal(saved, checkpoint));
+    slice_unref(&saved);
+    assert_int_equal(catalog_load(c, checkpoint, &e), MINK_OK);
+    saved = catalog_save(c);
+    assert_true(slices_equal(saved, checkpoint));
+    slice_unref(&saved);
+    slice_unref(&commands);
+    slice_unref(&checkpoint);
+    catalog_free(c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_is_not_understood_stops_the_node, setup, teardown),
@@ -160,6 +207,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(commands_apply_in_order_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(each_flipped_bit_of_a_checkpoint_is_found, setup, teardown),
         cmocka_unit_test_setup_teardown(a_checkpoint_with_nonsense_is_an_error, setup, teardown),
+        cmocka_unit_test(golden_commands_give_the_golden_checkpoint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
