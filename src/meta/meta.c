@@ -626,6 +626,11 @@ void meta_listen(struct meta *m, void (*on_applied)(void *ctx, uint64_t position
     shard_post(m->shard, &l->task);
 }
 
+bool meta_failure(const struct meta *m, struct error *out) {
+    if (m->failed) *out = m->failure;
+    return m->failed;
+}
+
 void meta_rows_free(struct meta_row *rows, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) slice_unref(&rows[i].command);
     mem_free(rows);

@@ -111,6 +111,7 @@ void meta_sync(struct meta *m, struct meta_sync *s, struct shard *shard, void (*
 // on_applied runs on the meta shard: once soon after the call (the position then), and after each group of commands (position = the last). For
 // caches and watchers; must not block. UINT64_MAX: the log cannot be followed any more (an unknown command, corruption): stop serving.
 void meta_listen(struct meta *m, void (*on_applied)(void *ctx, uint64_t position), void *ctx);
+bool meta_failure(const struct meta *m, struct error *out); // on the meta shard: why it cannot go on; false when it can
 
 // The codec, for tests, fuzzing, the simulator: applies one encoded command, whose seq is the catalog's position + 1. A malformed or unknown one
 // is CORRUPT / UNSUPPORTED and applies nothing; out->code is the command's own answer, and out->epochs is the caller's (mem_free).

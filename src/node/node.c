@@ -189,7 +189,12 @@ static struct slice attachment(void *ctx, uint64_t stream_id, uint64_t committed
 
 static void on_applied(void *ctx, uint64_t position) {
     struct node *n = ctx;
+    struct error e;
     if (atomic_load(&n->stage) != NODE_READY) return;
+    if (position == UINT64_MAX && meta_failure(n->meta, &e)) { // what is served from now on could be wrong
+        on_fatal(n, &e);
+        return;
+    }
     node_scans_poke(n);
     jobs_applied(n->jobs);
 }

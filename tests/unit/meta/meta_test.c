@@ -454,6 +454,9 @@ static void a_command_that_cannot_be_applied_ends_everything(void **state) {
     assert_int_equal(x.code, MINK_UNSUPPORTED);
     assert_string_equal(x.reason, "UNKNOWN_COMMAND");
     assert_true(p.told == UINT64_MAX);
+    struct error why = {0};
+    assert_true(meta_failure(p.meta, &why));
+    assert_string_equal(why.reason, "UNKNOWN_COMMAND");
     propose(&p, &y, command_create_database("shop", "", false));
     meta_sync(p.meta, &s.sync, &hand.shard, on_synced);
     hand_settle(&hand);
