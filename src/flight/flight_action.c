@@ -853,13 +853,19 @@ static const struct action *find_action(const char *name, struct error *e) {
     return NULL;
 }
 
+// A message inside a Result.
+static void answer_message(struct flight_request *request, struct slice take_message) {
+    flight_request_answer(request, flight_bytes_encode(take_message.data, take_message.size));
+    slice_unref(&take_message);
+}
+
 // The protobuf ones.
 static void run_flights_own(struct run *r, struct slice body) {
     struct error *e = &r->request->error;
     struct flight_request *request = r->request;
     if (r->action->run == run_cancel) {
         // Nothing is pinned for a log table, so there is nothing that could refuse to go.
-        if (flight_cancel_request_check(body, e) == MINK_OK) flight_request_answer(request, flight_cancel_result_encode(FLIGHT_CANCELLED));
+        if (flight_cancel_request_check(body, e) == MINK_OK) answer_message(request, flight_cancel_result_encode(FLIGHT_CANCELLED));
     } else if (r->action->run == run_renew) {
         struct slice text;
         struct ticket t;
@@ -869,9 +875,7 @@ static void run_flights_own(struct run *r, struct slice body) {
             buffer_init(&b, TICKET_JSON_MAX);
             ticket_write(&t, &b);
             struct flight_endpoint endpoint = {.ticket = slice_borrow(b.data, b.size), .expires_ms = t.expires_ms};
-            struct slice encoded = flight_endpoint_encode(&endpoint);
-            flight_request_answer(request, flight_bytes_encode(encoded.data, encoded.size));
-            slice_unref(&encoded);
+            answer_message(request, flight_endpoint_encode(&endpoint));
             buffer_deinit(&b);
             ticket_deinit(&t);
         }

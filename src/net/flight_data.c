@@ -164,7 +164,7 @@ enum mink_code flight_data_parse(const struct slices *message, size_t (*room)(si
         out->room = before;
         advance(&body->from, out->slab_data + before, body->size);
         memset(out->slab_data + before + body->size, 0, padded - body->size);
-        out->body = slice_view(out->slab, before, body->size);
+        out->body = slice_sub(out->slab, before, body->size);
     }
     out->descriptor = copy_found(&found[0]);
     out->header = copy_found(&found[1]);
@@ -178,8 +178,8 @@ void flight_data_deinit(struct flight_data *d) {
     slice_unref(&d->descriptor);
     slice_unref(&d->header);
     slice_unref(&d->app_metadata);
+    slice_unref(&d->body);
     slice_unref(&d->slab);
-    d->body = slice_empty();
     d->slab_data = NULL;
 }
 
