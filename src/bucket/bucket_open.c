@@ -65,7 +65,11 @@ static void on_read(struct bucket_read *r) {
     struct bucket *b = o->bucket;
     o->code = r->code;
     error_copy(&o->error, &r->error);
-    if (o->code == MINK_OK) {
+    if (o->code == MINK_OUT_OF_RANGE && r->start > b->acknowledged.offset_end && r->start <= o->end) {
+        // Trimmed since the stream was opened: these batches are of no concern to anybody any more.
+        b->acknowledged.offset_end = r->start;
+        o->code = MINK_OK;
+    } else if (o->code == MINK_OK) {
         uint64_t before = b->acknowledged.offset_end;
         o->code = fold_all(o, &o->error);
         if (o->code == MINK_OK && b->acknowledged.offset_end == before)
