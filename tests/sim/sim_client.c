@@ -153,7 +153,7 @@ static void on_appended(struct node_append *request) {
     s->live = false;
     if (request->code == MINK_OK) {
         take_ack(c, s);
-    } else if (request->code == MINK_INVALID || request->code == MINK_UNSUPPORTED || request->code == MINK_NOT_FOUND) {
+    } else if (request->code == MINK_INVALID || request->code == MINK_UNSUPPORTED || request->code == MINK_NOT_FOUND || request->code == MINK_OUT_OF_RANGE) {
         model_violation(&c->w->model, "append %u is refused: %s", s->append, request->error.message);
     } else if (s->writer == NULL) {
         // Of an append that was split among buckets one part may have been written.
@@ -244,6 +244,10 @@ static void writer_work(struct client *c, struct writer *wr) {
         if (wr->sends[i] && wr->sends[i]->host != h) return;
     for (uint32_t i = 0; i < wr->open_count; i++)
         if (!wr->sends[i]) wr->sends[i] = send_append(c, h, wr->open[i], wr);
+    if (wr->open_count && chance(c, 0.1)) { // impatient: the same again while it is under way
+        uint32_t i = (uint32_t)below(c, wr->open_count);
+        wr->sends[i] = send_append(c, h, wr->open[i], wr);
+    }
     if (c->calm || wr->open_count == IN_FLIGHT_MAX) return;
     uint32_t append = model_append(&c->w->model, wr->table, wr->partition, (int32_t)wr->bucket, (int32_t)wr->number, wr->sequence++, draw_rows(c));
     wr->open[wr->open_count] = append;

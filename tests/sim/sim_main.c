@@ -208,9 +208,9 @@ static int run_mutants(void) {
 }
 
 static void usage(void) {
-    printf("mink_sim [--seeds FROM-TO] [--twice N] [--jobs N] [--trace] [--json] [--mutants | --mutant NAME] [--list-mutants]\n"
+    printf("mink_sim [--seeds FROM-TO] [--twice [N]] [--jobs N] [--trace] [--json] [--mutants | --mutant NAME] [--list-mutants]\n"
            "  --seeds    the seeds to run [1-100]; with mutants [1-1000]\n"
-           "  --twice    the first N seeds run twice and must leave equal traces\n"
+           "  --twice    all seeds, or the first N, run twice and must leave equal traces\n"
            "  --trace    prints every event (one seed)\n"
            "  --mutants  plants each deliberate bug in turn and runs until it is found (builds with MINK_MUTANTS)\n");
 }
@@ -226,8 +226,9 @@ int main(int argc, char **argv) {
             seeds_given = true;
             i++;
         } else if (strcmp(argv[i], "--twice") == 0) {
-            options.twice = strtoull(value, NULL, 10);
-            i++;
+            bool counted = value[0] >= '0' && value[0] <= '9';
+            options.twice = counted ? strtoull(value, NULL, 10) : UINT64_MAX;
+            i += counted;
         } else if (strcmp(argv[i], "--jobs") == 0) {
             options.jobs = (unsigned)strtoul(value, NULL, 10);
             if (options.jobs == 0) options.jobs = 1;

@@ -134,9 +134,13 @@ static void perform(struct call *call) {
     case META_LOG_READ: read_rows(db, r); break;
     case META_LOG_SAVE_CHECKPOINT: save_checkpoint(db, r); break;
     case META_LOG_LOAD_CHECKPOINT:
-        if (db->checkpoint_count == 0) break;
-        r->seq = db->checkpoints[db->checkpoint_count - 1].seq;
-        r->state = slice_ref(db->checkpoints[db->checkpoint_count - 1].state);
+        // The newest by position: one who was paused may have saved an older one since.
+        for (uint32_t i = 0; i < db->checkpoint_count; i++) {
+            if (r->state.data && db->checkpoints[i].seq < r->seq) continue;
+            slice_unref(&r->state);
+            r->seq = db->checkpoints[i].seq;
+            r->state = slice_ref(db->checkpoints[i].state);
+        }
         break;
     case META_LOG_HEAD: break;
     }
