@@ -219,8 +219,9 @@ static void extend(struct apply *a, const struct apply_objects *objects) {
             struct stream *s = catalog_stream_with_id(a->c, added->ranges[k].stream_id);
             if (s) catalog_push_range(a->c, s, o, added->ranges[k].to, added->ranges[k].epoch);
         }
-        catalog_settle_object(a->c, o); // when all its streams were dropped meanwhile
     }
+    // All streams of an object may have been dropped meanwhile. Only now, for a command may name an object twice.
+    for (uint32_t i = 0; i < objects->count; i++) catalog_settle_object(a->c, catalog_object_with_id(a->c, objects->items[i].id));
 }
 
 // ---- commit, close, seal

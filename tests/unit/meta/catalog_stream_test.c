@@ -416,6 +416,18 @@ static void trimming_frees_ranges_and_marks_objects(void **state) {
     testing_deinit(&t);
 }
 
+// First with nothing but a stream that is gone, then with one that is there.
+static void an_object_may_be_named_twice(void **state) {
+    struct testing t;
+    with_owner(&t, 1);
+    struct command_object twice[] = {{set_id(1, 1), 100, 64, RANGES({77, 1, 0, 4})}, {set_id(1, 1), 100, 64, RANGES({1, 1, 0, 4})}};
+    assert_ok(&t, command_commit_objects(1, 0, 1, twice, 2, NULL, 0));
+    assert_int_equal(live_ranges(&t, set_id(1, 1)), 1);
+    assert_int_equal(marked(&t, set_id(1, 1)), 0);
+    assert_replays(&t, 1);
+    testing_deinit(&t);
+}
+
 // ---- replace
 
 static struct command *replace(struct catalog_object_id *old, uint32_t old_count, struct command_object *objects, uint32_t count) { return command_replace_objects(1, old, old_count, objects, count); }
@@ -581,6 +593,7 @@ int main(void) {
         cmocka_unit_test(a_seal_publishes_what_was_walked),
         cmocka_unit_test(a_seal_skips_what_a_close_published),
         cmocka_unit_test(trimming_frees_ranges_and_marks_objects),
+        cmocka_unit_test(an_object_may_be_named_twice),
         cmocka_unit_test(a_replacement_swaps_ranges),
         cmocka_unit_test(a_replacement_may_cut_elsewhere),
         cmocka_unit_test(a_replacement_is_clipped_at_the_start),
