@@ -142,8 +142,17 @@ static enum mink_code create_database(struct admin_state *s, struct error *e) {
     return MINK_OK;
 }
 
+// An option that is taken must do what it says.
+static enum mink_code refuse_lake(const struct table_def *d, struct error *e) {
+    if (!d->lake_enabled) return MINK_OK;
+    error_set(e, MINK_UNSUPPORTED, "NO_LAKE", "table.datalake.enabled: there is no lake to tier %s.%s into", d->database, d->name);
+    error_about(e, "table.datalake.enabled", "false", "true");
+    return MINK_UNSUPPORTED;
+}
+
 static enum mink_code create_table(struct admin_state *s, struct error *e) {
     MINK_TRY(node_refuse_primary_key(s->a->def, e));
+    MINK_TRY(refuse_lake(s->a->def, e));
     propose(s, command_create_table(s->a->def, s->a->if_not_exists));
     return MINK_OK;
 }
@@ -153,6 +162,7 @@ static enum mink_code alter_options(struct admin_state *s, struct error *e) {
     struct catalog_table t;
     MINK_TRY(catalog_find_table(s->n->catalog, a->database, a->table, &t, e));
     enum mink_code code = table_def_with_options(t.def, a->set, a->set_count, a->reset, a->reset_count, &s->def, e);
+    if (code == MINK_OK) code = refuse_lake(s->def, e);
     if (code == MINK_OK) propose(s, command_alter_table(&t, s->def));
     catalog_table_deinit(&t);
     return code;

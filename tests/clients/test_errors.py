@@ -123,6 +123,14 @@ def test_unknown_option_names_the_near_one(client):
         action(client, "create-table", ddl="CREATE TABLE bad.t (x INT) WITH ('bucket.nun'='4')")
 
 
+def test_a_lake_that_is_not_there_is_not_promised(client, table):
+    with fails(pa.ArrowNotImplementedError, "NO_LAKE", "table.datalake.enabled"):
+        action(client, "create-table", ddl="CREATE TABLE bad.t (x INT) WITH ('table.datalake.enabled'='true')")
+    name = table("id BIGINT, s STRING")
+    with fails(pa.ArrowNotImplementedError, "NO_LAKE", "table.datalake.enabled"):
+        action(client, "alter-table", ddl=f"ALTER TABLE {name} SET ('table.datalake.enabled'='true')")
+
+
 def test_bad_ddl_points_at_the_place(client):
     with fails(pa.ArrowInvalid, "[BAD_DDL]", "line 1"):
         action(client, "create-table", ddl="CREATE TABLE bad.t (x INTEGERR)")
