@@ -16,8 +16,8 @@ static void equal_defs(const struct table_def *a, const struct table_def *b) {
 
 static const char *const statements[] = {
     "CREATE TABLE a.b (x INT)",
-    "CREATE TABLE a.b (`order` BIGINT NOT NULL COMMENT 'it''s', `select` MAP<STRING, ROW<a INT, `b``c` ARRAY<DATE NOT NULL>>> NOT NULL, \"q\"\"\" CHAR(3), PRIMARY KEY (`order`, \"q\"\"\")) COMMENT 'two\nlines'"
-    " PARTITIONED BY (`q\"`) WITH ('bucket.num' = '7', 'table.log.ttl' = '3 h', 'table.statistics.columns' = 'order', 'table.merge-engine' = 'first_row')",
+    ("CREATE TABLE a.b (`order` BIGINT NOT NULL COMMENT 'it''s', `select` MAP<STRING, ROW<a INT, `b``c` ARRAY<DATE NOT NULL>>> NOT NULL, \"q\"\"\" CHAR(3), PRIMARY KEY (`order`, \"q\"\"\")) COMMENT 'two\nlines'"
+     " PARTITIONED BY (`q\"`) WITH ('bucket.num' = '7', 'table.log.ttl' = '3 h', 'table.statistics.columns' = 'order', 'table.merge-engine' = 'first_row')"),
     "CREATE TABLE `1`.`2-3` (a TIMESTAMP(9), b TIMESTAMP_LTZ(3), c TIME(6), d BINARY(16), e BYTES, f DECIMAL(38,10), g DOUBLE, h FLOAT, i BOOLEAN, j TINYINT, k SMALLINT) WITH ('bucket.key' = 'k,j', 'table.bucketing' = 'paimon')"};
 
 static void test_json_and_back_is_the_same(void **state) {
