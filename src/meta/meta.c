@@ -64,7 +64,8 @@ struct meta {
     struct timer retry, poll;
     uint64_t retry_ns, append_began_ns;
     atomic_bool wake_posted;
-    struct task wake_task;
+    struct task wake_task, pump_task;
+    bool pump_posted;
     struct { void (*fn)(void *ctx, uint64_t position); void *ctx; } listeners[LISTENERS_MAX];
     uint32_t listener_count;
 };
@@ -377,8 +378,8 @@ static void finish_close(struct meta *m) {
 static void pump(struct meta *m) {
     if (m->step != STEP_IDLE) return;
     if (m->closing) {
-        // The wake-up task may be queued still: it comes first, then this once more.
-        if (!atomic_load(&m->wake_posted)) finish_close(m);
+        // Our own tasks may be queued still: they come first, then this once more.
+        if (!atomic_load(&m->wake_posted) && !m->pump_posted) finish_close(m);
         return;
     }
     if (m->failed || timer_armed(&m->retry)) return;
@@ -501,6 +502,19 @@ static void on_wake_task(struct task *task) {
     pump(m);
 }
 
+static void on_pump_task(struct task *task) {
+    struct meta *m = container_of(task, struct meta, pump_task);
+    m->pump_posted = false;
+    pump(m);
+}
+
+// Behind the tasks that are queued: proposals made together become one group.
+static void pump_soon(struct meta *m) {
+    if (m->pump_posted) return;
+    m->pump_posted = true;
+    shard_post(m->shard, &m->pump_task);
+}
+
 static void on_wake(void *ctx) { // any thread
     struct meta *m = ctx;
     if (atomic_exchange(&m->wake_posted, true)) return;
@@ -528,6 +542,7 @@ void meta_open(const struct meta_config *config, struct meta **out, void (*on_re
     m->last = &m->first;
     m->step = STEP_LOAD;
     m->wake_task.run = on_wake_task;
+    m->pump_task.run = on_pump_task;
     *out = m;
     m->request.task.run = open_on_shard;
     shard_post(m->shard, &m->request.task);
@@ -575,7 +590,7 @@ static void enqueue(struct task *task) {
     *m->last = p;
     m->last = &p->next;
     metric_set(&waiting_gauge, m->waiting);
-    pump(m);
+    pump_soon(m);
 }
 
 static void enter(struct meta *m, void (*run)(struct task *task), void *what) {
@@ -600,7 +615,7 @@ static void enqueue_sync(struct task *task) {
     s->next = m->syncs;
     m->syncs = s;
     if (m->failed) answer_syncs(&m->syncs, m->failure.code, &m->failure);
-    else pump(m);
+    else pump_soon(m);
 }
 
 void meta_sync(struct meta *m, struct meta_sync *s, struct shard *shard, void (*on_done)(struct meta_sync *s)) {
