@@ -19,8 +19,10 @@ static const struct object_fault_profile profiles[] = {
     {.name = "express", .put_p50_ms = 6, .put_p99_ms = 15, .put_mb_per_s = 200, .get_p50_ms = 4, .get_p99_ms = 10, .get_mb_per_s = 200},
     {.name = "bad", .put_p50_ms = 28, .put_p99_ms = 75, .put_mb_per_s = 80, .get_p50_ms = 25, .get_p99_ms = 85, .get_mb_per_s = 90,
      .error_fraction = 0.01, .lost_reply_fraction = 0.001, .stall_every_s = 60, .stall_s = 10},
+    {.name = "flat5", .put_p50_ms = 5, .put_p99_ms = 5, .get_p50_ms = 5, .get_p99_ms = 5},
     {.name = "flat20", .put_p50_ms = 20, .put_p99_ms = 20, .get_p50_ms = 20, .get_p99_ms = 20},
     {.name = "flat50", .put_p50_ms = 50, .put_p99_ms = 50, .get_p50_ms = 50, .get_p99_ms = 50},
+    {.name = "flat200", .put_p50_ms = 200, .put_p99_ms = 200, .get_p50_ms = 200, .get_p99_ms = 200},
 };
 
 const struct object_fault_profile *object_fault_profile_find(const char *name) {
