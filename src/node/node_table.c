@@ -4,6 +4,7 @@
 #include "node/node_internal.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum mink_code node_refuse_primary_key(const struct table_def *d, struct error *e) {
@@ -139,26 +140,56 @@ void node_describe_cluster(struct node *n, struct json_writer *w) {
     json_object_end(w);
 }
 
-static void describe_buckets(struct node *n, uint64_t stream_base, uint32_t count, const char *partition, struct json_writer *w, struct stream_extent *sum) {
-    for (uint32_t b = 0; b < count; b++) {
-        struct stream_extent x = stream_extent(n->streams, stream_base + b);
-        if (!x.found) continue;
-        json_object_begin(w);
-        if (partition) put_string(w, "partition", partition);
-        put_uint(w, "bucket", b);
-        put_uint(w, "start", x.start);
-        put_uint(w, "end", x.high_watermark);
-        put_uint(w, "bytes", x.bytes);
-        json_object_end(w);
-        sum->high_watermark += x.high_watermark - x.start;
-        sum->bytes += x.bytes;
+struct description {
+    struct node *node;
+    struct json_writer *w;
+    uint64_t rows;
+    struct catalog_range *ranges; // of all buckets; an object may be in it many times
+    uint32_t range_count, range_capacity;
+};
+
+#define RANGES_AT_ONCE 64
+
+static void add_ranges(struct description *x, uint64_t stream_id, uint64_t start) {
+    for (uint64_t at = start;;) {
+        if (x->range_capacity - x->range_count < RANGES_AT_ONCE) {
+            x->range_capacity = x->range_capacity * 2 + RANGES_AT_ONCE;
+            x->ranges = mem_realloc(x->ranges, x->range_capacity * sizeof *x->ranges);
+        }
+        uint32_t count = catalog_ranges(x->node->catalog, stream_id, at, &x->ranges[x->range_count], RANGES_AT_ONCE);
+        x->range_count += count;
+        if (count < RANGES_AT_ONCE) return;
+        at = x->ranges[x->range_count - 1].to;
     }
 }
 
-// {"table","id","schema_id","partitions","buckets":[{"partition","bucket","start","end","bytes"}],"rows","bytes"}
+static void describe_buckets(struct description *x, uint64_t stream_base, uint32_t count, const char *partition) {
+    for (uint32_t b = 0; b < count; b++) {
+        struct stream_extent extent = stream_extent(x->node->streams, stream_base + b);
+        if (!extent.found) continue;
+        json_object_begin(x->w);
+        if (partition) put_string(x->w, "partition", partition);
+        put_uint(x->w, "bucket", b);
+        put_uint(x->w, "start", extent.start);
+        put_uint(x->w, "end", extent.high_watermark);
+        json_object_end(x->w);
+        x->rows += extent.high_watermark - extent.start;
+        add_ranges(x, stream_base + b, extent.start);
+    }
+}
+
+static int compare_objects(const void *a, const void *b) {
+    const struct catalog_object_id *x = &((const struct catalog_range *)a)->object, *y = &((const struct catalog_range *)b)->object;
+    if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
+    if (x->incarnation != y->incarnation) return x->incarnation < y->incarnation ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+// {"table","id","schema_id","partitions","buckets":[{"partition","bucket","start","end"}],"rows","objects","object_bytes"}. Objects: those committed
+// that hold rows of the table, perhaps beside rows of others; what is only in the WAL is not in them yet.
 void node_describe_table(struct node *n, struct node_table *t, struct json_writer *w) {
     const struct table_def *d = t->table.def;
-    struct stream_extent sum = {0};
+    struct description x = {.node = n, .w = w};
     struct catalog_partition *partitions = NULL;
     uint32_t count = 0;
     char *name = mem_printf("%s.%s", d->database, d->name);
@@ -174,13 +205,22 @@ void node_describe_table(struct node *n, struct node_table *t, struct json_write
     json_put_key(w, "buckets");
     json_array_begin(w);
     if (node_enter(n, NULL) == MINK_OK) {
-        if (d->partition_by_count == 0) describe_buckets(n, t->table.stream_base, d->bucket_num, NULL, w, &sum);
-        for (uint32_t i = 0; i < count; i++) describe_buckets(n, partitions[i].stream_base, partitions[i].bucket_count, partitions[i].name, w, &sum);
+        if (d->partition_by_count == 0) describe_buckets(&x, t->table.stream_base, d->bucket_num, NULL);
+        for (uint32_t i = 0; i < count; i++) describe_buckets(&x, partitions[i].stream_base, partitions[i].bucket_count, partitions[i].name);
         node_leave(n);
     }
     json_array_end(w);
     if (d->partition_by_count) catalog_free_partitions(partitions, count);
-    put_uint(w, "rows", sum.high_watermark);
-    put_uint(w, "bytes", sum.bytes);
+    uint64_t objects = 0, bytes = 0;
+    if (x.range_count) qsort(x.ranges, x.range_count, sizeof *x.ranges, compare_objects);
+    for (uint32_t i = 0; i < x.range_count; i++) {
+        if (i && compare_objects(&x.ranges[i - 1], &x.ranges[i]) == 0) continue;
+        objects++;
+        bytes += x.ranges[i].object_size;
+    }
+    mem_free(x.ranges);
+    put_uint(w, "rows", x.rows);
+    put_uint(w, "objects", objects);
+    put_uint(w, "object_bytes", bytes);
     json_object_end(w);
 }

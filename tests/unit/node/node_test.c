@@ -274,6 +274,102 @@ static void a_duplicate_of_a_batch_in_flight_is_answered_with_it(void **state) {
     node_table_unref(t);
 }
 
+// Commits run while batches of several writers are in flight; a kill; the newest batches of each are still known.
+static void commits_under_load_keep_the_writers(void **state) {
+    enum { WRITERS = 3, EACH = 120 };
+    struct node_table *t = make_table(&w, ORDERS);
+    static struct append_call calls[WRITERS * EACH];
+    static struct admin_call flushes[WRITERS * EACH / 20];
+    for (int i = 0; i < WRITERS * EACH; i++) {
+        calls[i] = (struct append_call){.append = {.table = t, .bucket = 0, .writer_id = 100 + (uint64_t)(i % WRITERS), .sequence = (uint32_t)(i / WRITERS), .has_sequence = true}};
+        make_rows(t, i, 1, &calls[i].append.batch);
+        append_start(&w, &calls[i]);
+        if (i % 20) continue;
+        struct admin_call *f = &flushes[i / 20];
+        *f = (struct admin_call){.admin = {.op = NODE_FLUSH, .shard = w.front, .on_done = admin_done}, .done = SIGNAL_INIT};
+        node_admin(w.node, &f->admin);
+        if (i >= 40) signal_await(&flushes[i / 20 - 2].done, 1);
+    }
+    for (int i = 0; i < WRITERS * EACH; i++) assert_fine(append_wait(&calls[i], &why));
+    for (int i = 0; i < WRITERS * EACH / 20; i++) signal_await(&flushes[i].done, 1);
+    node_table_unref(t);
+    world_restart(&w, true);
+    t = find_table(&w, "orders");
+    for (int i = WRITERS * (EACH - 5); i < WRITERS * EACH; i++) {
+        struct append_call c = {.append = {.table = t, .bucket = 0, .writer_id = 100 + (uint64_t)(i % WRITERS), .sequence = (uint32_t)(i / WRITERS), .has_sequence = true}};
+        make_rows(t, i, 1, &c.append.batch);
+        append_start(&w, &c);
+        assert_fine(append_wait(&c, &why));
+        assert_true(c.append.duplicate);
+        assert_int_equal(c.ranges[0].first, calls[i].ranges[0].first);
+    }
+    static int64_t ids[1000];
+    assert_int_equal(scan_all(&w, whole(t), ids, 1000), WRITERS * EACH);
+    for (int i = 0; i < WRITERS * EACH; i++) assert_int_equal(ids[i], i);
+    node_table_unref(t);
+}
+
+static void a_silent_writer_is_forgotten(void **state) {
+    world_stop(&w, false);
+    w.config.writer_expiry_ms = 20;
+    world_start(&w);
+    struct node_table *t = make_table(&w, ORDERS);
+    struct append_call c;
+    struct node_admin flush = {.op = NODE_FLUSH};
+    assert_fine(append_sequence(t, 5, 0, 0, &c, &why));
+    assert_code(MINK_CONFLICT, append_sequence(t, 5, 9, 0, &c, &why));
+    assert_fine(admin(&w, &flush, &why)); // a command wakes the jobs
+    while (strcmp(why.reason, "UNKNOWN_WRITER") != 0) assert_code(MINK_CONFLICT, append_sequence(t, 5, 9, 0, &c, &why));
+    node_table_unref(t);
+}
+
+// A store that refuses everything: nothing is acknowledged, and the node says that it has stopped.
+static struct signal fatal = SIGNAL_INIT;
+static void on_fatal(void *ctx, const struct error *e) { signal_raise(&fatal); }
+static atomic_bool refusing;
+static void refuse_answer(struct task *task) {
+    struct object_request *r = container_of(task, struct object_request, task);
+    slices_deinit(&r->body);
+    r->code = error_set(&r->error, MINK_UNAVAILABLE, "STORE_DOWN", "%s: the store is down", r->key);
+    r->on_done(r);
+}
+static void refuse_submit(struct object_store *store, struct object_request *r) {
+    if (!atomic_load(&refusing)) {
+        w.objects->ops->submit(w.objects, r);
+        return;
+    }
+    r->task.run = refuse_answer;
+    shard_post(r->shard, &r->task);
+}
+static const struct object_store_ops refuse_ops = {refuse_submit, forward_close};
+
+static void a_store_that_stays_down_stops_the_node(void **state) {
+    world_stop(&w, false);
+    w.config.on_fatal = on_fatal;
+    w.config.stream.append_give_up_ms = 50;
+    w.ops = &refuse_ops;
+    world_start(&w);
+    struct node_table *t = make_table(&w, ORDERS);
+    struct append_call c;
+    assert_fine(append_rows(&w, t, 0, 10, &c, &why));
+    atomic_store(&refusing, true);
+    enum mink_code code = append_rows(&w, t, 10, 10, &c, &why);
+    assert_true(code == MINK_UNKNOWN_OUTCOME || code == MINK_UNAVAILABLE);
+    assert_non_null(strstr(why.message, "append shop.orders/0: "));
+    signal_await(&fatal, 1);
+    assert_false(node_ready(w.node, &why));
+    assert_non_null(strstr(why.message, "the node has stopped: "));
+    assert_true(append_rows(&w, t, 10, 10, &c, &why) != MINK_OK);
+    node_table_unref(t);
+    atomic_store(&refusing, false);
+    world_restart(&w, true);
+    t = find_table(&w, "orders");
+    static int64_t ids[100];
+    uint32_t count = scan_all(&w, whole(t), ids, 100);
+    assert_true(count == 10 || (code == MINK_UNKNOWN_OUTCOME && count == 20));
+    node_table_unref(t);
+}
+
 static void wrong_writers_are_told(void **state) {
     struct node_table *t = make_table(&w, "CREATE TABLE shop.many (id BIGINT, city STRING) WITH ('bucket.num' = '3')");
     static const struct { int32_t bucket; uint64_t writer; bool has; const char *reason; } cases[] = {
@@ -621,6 +717,16 @@ static void descriptions_are_json(void **state) {
     assert_int_equal(json_int(json_get(j, "rows")), 10);
     assert_int_equal(json_count(json_get(j, "buckets")), 2);
     assert_int_equal(json_int(json_get(json_at(json_get(j, "buckets"), 0), "end")), 10);
+    assert_int_equal(json_int(json_get(j, "objects")), 0); // in the WAL
+    json_free(j);
+    struct node_admin flush = {.op = NODE_FLUSH};
+    assert_fine(admin(&w, &flush, &why));
+    buffer_reset(&b);
+    json_begin(&writer, &b);
+    node_describe_table(w.node, t, &writer);
+    assert_fine(json_parse(b.data, b.size, &j, &why));
+    assert_int_equal(json_int(json_get(j, "objects")), 1);
+    assert_true(json_int(json_get(j, "object_bytes")) > 10 * 8);
     json_free(j);
     buffer_reset(&b);
     json_begin(&writer, &b);
@@ -643,6 +749,9 @@ int main(void) {
         in_world(a_running_follow_can_be_changed),
         in_world(a_batch_sent_twice_is_stored_once_also_after_a_kill),
         in_world(a_duplicate_of_a_batch_in_flight_is_answered_with_it),
+        in_world(commits_under_load_keep_the_writers),
+        in_world(a_silent_writer_is_forgotten),
+        in_world(a_store_that_stays_down_stops_the_node),
         in_world(wrong_writers_are_told),
         in_world(rows_go_to_buckets_by_key_and_by_turn),
         in_world(every_bucket_of_a_large_table_takes_rows),

@@ -52,6 +52,7 @@ struct world {
     struct work_pool *work;
     struct node *node;
     struct node_config config; // what the test changes before world_start
+    const struct object_store_ops *ops; // of what the node gets for a store
 };
 
 struct opened { struct signal done; enum mink_code code; struct error error; };
@@ -66,7 +67,7 @@ static inline void world_start(struct world *w) {
     struct opened o = {.done = SIGNAL_INIT};
     struct node_config c = w->config;
     struct forward_store *f = mem_new(struct forward_store);
-    *f = (struct forward_store){.store = {.ops = &forward_ops, .name = "memory"}, .inner = w->objects};
+    *f = (struct forward_store){.store = {.ops = w->ops ? w->ops : &forward_ops, .name = "memory"}, .inner = w->objects};
     c.objects = &f->store;
     assert_fine(meta_log_sqlite_open(w->meta_path, &c.meta_log, &why));
     c.shards = w->shards;
