@@ -59,8 +59,8 @@ static inline enum mink_code run(struct testing *t, struct command *take_command
 #define assert_text(t, text_) assert_string_equal((t)->result.error.message, (text_))
 
 static inline struct table_def *make_def(const char *json) {
-    struct json *j;
-    struct table_def *def;
+    struct json *j = NULL;
+    struct table_def *def = NULL;
     struct error e = {0};
     struct table_defaults defaults = {.bucket_num = 3};
     if (json_parse(json, strlen(json), &j, &e) != MINK_OK || table_def_from_json(j, &defaults, &def, &e) != MINK_OK) fail_msg("%s: %s", json, e.message);
