@@ -534,6 +534,9 @@ static void step(struct reading *r) {
         catalog_stream_deinit(&known);
         r->asked->start = start;
         r->asked->high_watermark = atomic_load_explicit(&l->high_watermark, memory_order_relaxed);
+        // Somebody else owns the stream by now, and this process does not know yet that it has been fenced: what is committed counts, as
+        // stream_extent says too; a reader that sees one end here and another there would ask for ever.
+        if (committed > r->asked->high_watermark) r->asked->high_watermark = committed;
         if (r->at == r->asked->high_watermark || (r->block_count && r->bytes >= r->asked->bytes_max)) {
             finish(r, MINK_OK, NULL);
             return;
