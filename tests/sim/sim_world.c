@@ -286,6 +286,17 @@ static void calm_down(struct world *w) {
     if (!heals(w, 10 * NS_PER_S)) model_violation(&w->model, "10 s after the faults stopped not everything serves again");
 }
 
+// Who is left alone comes to rest: commits and deletions end, then nothing is asked of the store, and no timer spins.
+static void check_idle(struct world *w) {
+    if (w->options.ttl) return;
+    sim_run_for(w->sim, 1800 * NS_PER_S);
+    uint64_t calls = sim_front_calls(w->host->front), events = sim_events(w->sim);
+    sim_run_for(w->sim, 600 * NS_PER_S);
+    if (w->host->failed) model_violation(&w->model, "an idle host has ended");
+    if (sim_front_calls(w->host->front) != calls) model_violation(&w->model, "an idle host made %" PRIu64 " requests to the store in 10 minutes", sim_front_calls(w->host->front) - calls);
+    if (sim_events(w->sim) - events > 1000) model_violation(&w->model, "an idle host was busy %" PRIu64 " times in 10 minutes", sim_events(w->sim) - events);
+}
+
 void world_run(struct world *w, uint64_t seed, bool print, void (*violated)(void *ctx, const char *text), void *ctx) {
     *w = (struct world){.seed = seed, .violated = violated, .ctx = ctx};
     w->sim = sim_new(seed);
@@ -325,6 +336,7 @@ void world_run(struct world *w, uint64_t seed, bool print, void (*violated)(void
     model_check_complete(&w->model);
     check_replay(w);
     check_catalog(w, true);
+    check_idle(w);
     w->counts.rows_acked = w->model.rows_acked;
     w->counts.rows_read = w->model.rows_read;
     w->counts.acks = w->model.acks;
