@@ -241,7 +241,7 @@ static void on_appended(struct node_append *a) {
     b->done = true;
     b->duplicate = a->duplicate;
     if (a->code == MINK_OK) {
-        metric_observe_ns(&ack_latency, shard_now_ns(rpc_call_shard(p->call)) - b->arrived_ns);
+        metric_observe_ns(&ack_latency, shard_now_ns(a->shard) - b->arrived_ns); // the call may be gone
         b->ranges = mem_new_array(struct range, a->range_count + 1);
         b->range_count = a->range_count;
         for (uint32_t i = 0; i < a->range_count; i++) {
