@@ -189,49 +189,50 @@ static int compare_u64(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-// Orders rows by target, keeping their order within one: out[i] = target << 32 | row. Returns the number of targets met.
-static uint32_t sort_rows(const uint32_t *group, const uint32_t *bucket, uint32_t buckets, uint32_t groups, uint32_t rows, uint64_t *out) {
-    uint64_t targets = (uint64_t)buckets * groups;
-    uint32_t met = 0;
-    for (uint32_t i = 0; i < rows; i++) out[i] = ((uint64_t)(group ? group[i] : 0) * buckets + bucket[i]) << 32 | i;
-    if (targets > COUNTERS_MAX) {
-        qsort(out, rows, sizeof *out, compare_u64); // rows are the low half: equal targets stay in order
-    } else {
-        uint32_t *at = mem_new_array(uint32_t, targets + 1);
-        uint64_t *sorted = mem_new_array(uint64_t, rows);
-        for (uint32_t i = 0; i < rows; i++) at[(out[i] >> 32) + 1]++;
-        for (uint64_t t = 1; t <= targets; t++) at[t] += at[t - 1];
-        for (uint32_t i = 0; i < rows; i++) sorted[at[out[i] >> 32]++] = out[i];
-        memcpy(out, sorted, rows * sizeof *out);
-        mem_free(at);
-        mem_free(sorted);
-    }
-    for (uint32_t i = 0; i < rows; i++) met += i == 0 || out[i] >> 32 != out[i - 1] >> 32;
-    return met;
+// Where each row goes.
+struct targets { const uint32_t *group, *bucket; uint32_t buckets, groups, rows; };
+
+static uint32_t target_of(const struct targets *t, uint32_t row) { return (t->group ? t->group[row] : 0) * t->buckets + t->bucket[row]; }
+
+static void count_rows(const struct targets *t, uint32_t *order) {
+    uint32_t count = t->buckets * t->groups, *at = mem_new_array(uint32_t, count + 1);
+    for (uint32_t i = 0; i < t->rows; i++) at[target_of(t, i) + 1]++;
+    for (uint32_t i = 1; i <= count; i++) at[i] += at[i - 1];
+    for (uint32_t i = 0; i < t->rows; i++) order[at[target_of(t, i)]++] = i;
+    mem_free(at);
+}
+
+static void compare_rows(const struct targets *t, uint32_t *order) {
+    uint64_t *sorted = mem_new_array(uint64_t, t->rows);
+    for (uint32_t i = 0; i < t->rows; i++) sorted[i] = (uint64_t)target_of(t, i) << 32 | i; // the row is the low half: equal targets stay in order
+    qsort(sorted, t->rows, sizeof *sorted, compare_u64);
+    for (uint32_t i = 0; i < t->rows; i++) order[i] = (uint32_t)sorted[i];
+    mem_free(sorted);
 }
 
 static enum mink_code split_rows(struct append_state *s, const uint32_t *bucket, struct error *e) {
     const struct arrow_batch *b = &s->a->batch;
-    uint32_t rows = (uint32_t)b->row_count, buckets = s->def->bucket_num;
-    uint64_t *order = mem_new_array(uint64_t, rows);
-    uint32_t *chosen = mem_new_array(uint32_t, rows), targets = sort_rows(s->row_group, bucket, buckets, s->group_count, rows, order);
-    s->parts = mem_new_array(struct part, targets);
+    struct targets t = {s->row_group, bucket, s->def->bucket_num, s->group_count, (uint32_t)b->row_count};
+    uint32_t *order = mem_new_array(uint32_t, t.rows), parts = 0;
+    if ((uint64_t)t.buckets * t.groups <= COUNTERS_MAX) count_rows(&t, order);
+    else compare_rows(&t, order);
+    for (uint32_t i = 0; i < t.rows; i++) parts += i == 0 || target_of(&t, order[i]) != target_of(&t, order[i - 1]);
+    s->parts = mem_new_array(struct part, parts);
     enum mink_code code = MINK_OK;
-    for (uint32_t at = 0, end; at < rows && code == MINK_OK; at = end) {
-        uint32_t target = (uint32_t)(order[at] >> 32), count = 0;
-        for (end = at; end < rows && order[end] >> 32 == target; end++) chosen[count++] = (uint32_t)order[end];
-        struct part *p = add_part(s, target / buckets, target % buckets);
-        if (count == rows) {
+    for (uint32_t at = 0, end; at < t.rows && code == MINK_OK; at = end) {
+        uint32_t target = target_of(&t, order[at]);
+        for (end = at + 1; end < t.rows && target_of(&t, order[end]) == target;) end++;
+        struct part *p = add_part(s, target / t.buckets, target % t.buckets);
+        if (end - at == t.rows) {
             code = make_draft(s, b, true, &p->append.draft, e);
             continue;
         }
         struct arrow_batch taken;
-        arrow_take(b, chosen, count, &taken);
+        arrow_take(b, order + at, end - at, &taken);
         code = make_draft(s, &taken, false, &p->append.draft, e);
         arrow_batch_deinit(&taken);
     }
     mem_free(order);
-    mem_free(chosen);
     return code;
 }
 

@@ -434,6 +434,34 @@ static void every_bucket_of_a_large_table_takes_rows(void **state) {
     node_table_unref(t);
 }
 
+// More targets than are counted: 5 partitions of 16,384 buckets.
+static void rows_find_their_way_among_many_targets(void **state) {
+    struct node_table *t = make_table(&w, "CREATE TABLE shop.vast (id BIGINT, city STRING) PARTITIONED BY (city) WITH ('bucket.num' = '16384', 'bucket.key' = 'id')");
+    struct append_call c = {.append = {.table = t, .bucket = -1, .create_partition = true}};
+    struct arrow_builder *b = arrow_builder_new(node_table_def(t)->arrow);
+    for (int i = 0; i < 40; i++) { // four rows of a key in each partition
+        char city[2] = {(char)('a' + i % 5), 0};
+        arrow_builder_int(b, 0, i / 20 * 7);
+        arrow_builder_bytes(b, 1, city, 1);
+        arrow_builder_row(b);
+    }
+    arrow_builder_finish(b, &c.append.batch);
+    arrow_builder_free(b);
+    append_start(&w, &c);
+    assert_fine(append_wait(&c, &why));
+    assert_int_equal(c.range_count, 10); // 5 partitions × 2 keys
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(c.ranges[i].last - c.ranges[i].first, 3);
+        struct node_scan_config config = whole(t);
+        int64_t ids[10];
+        config.partition = c.ranges[i].partition;
+        config.bucket = (int32_t)c.ranges[i].bucket;
+        assert_int_equal(scan_all(&w, config, ids, 10), 4);
+        for (int k = 0; k < 4; k++) assert_true(ids[k] == ids[0] && (ids[k] == 0 || ids[k] == 7));
+    }
+    node_table_unref(t);
+}
+
 #define EVENTS "CREATE TABLE shop.events (id BIGINT, city STRING) PARTITIONED BY (city) WITH ('bucket.num' = '2')"
 
 static void partitions_are_created_by_what_is_written(void **state) {
@@ -755,6 +783,7 @@ int main(void) {
         in_world(wrong_writers_are_told),
         in_world(rows_go_to_buckets_by_key_and_by_turn),
         in_world(every_bucket_of_a_large_table_takes_rows),
+        in_world(rows_find_their_way_among_many_targets),
         in_world(partitions_are_created_by_what_is_written),
         in_world(order_is_kept_while_partitions_are_created),
         in_world(dropped_tables_and_partitions_end_their_readers_and_writers),
