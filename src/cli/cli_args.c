@@ -218,7 +218,7 @@ static void complete_tables(struct cli *cli, const char *prefix) {
     struct mink_options options = {.server = getenv("MINK_SERVER"), .timeout_ms = 1000};
     struct mink_results results = {0};
     if (mink_connect(&options, &cli->client, NULL) != MINK_STATUS_OK) return;
-    if (mink_action(cli->client, "list-tables", "{\"names_only\":true}", &results, NULL) != MINK_STATUS_OK) return;
+    if (mink_action(cli->client, "list-tables", "{}", &results, NULL) != MINK_STATUS_OK) return;
     for (size_t i = 0; i < results.count; i++) { // {"table":"shop.events", …}
         const char *at = strstr(results.items[i], "\"table\":\"");
         if (!at) continue;

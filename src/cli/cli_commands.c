@@ -103,7 +103,7 @@ const struct cli_command cli_commands[] = {
     {.path = "tail", .arguments = "TABLE", .argument_min = 1, .argument_max = 1, .summary = "show the last rows, or follow new ones", .options = tail_options, .run = cli_run_tail,
      .examples = "mink tail shop.events\nmink tail -f shop.events --where \"city = 'Oslo'\""},
     {.path = "offsets", .arguments = "TABLE", .argument_min = 1, .argument_max = 1, .summary = "show offsets of a table's buckets", .options = offsets_options, .run = cli_run_offsets, .examples = "mink offsets shop.events\nmink offsets shop.events --at ts:1764547200000"},
-    {.path = "stats", .arguments = "[TABLE]", .argument_min = 0, .argument_max = 1, .summary = "show rows, bytes and offsets of a table, or of the server", .run = cli_run_stats, .examples = "mink stats shop.events"},
+    {.path = "stats", .arguments = "[TABLE]", .argument_min = 0, .argument_max = 1, .summary = "show rows, bytes and offsets of a table, or rows and bytes of all", .run = cli_run_stats, .examples = "mink stats shop.events"},
     {.path = "cluster", .summary = "show nodes and the stream layer", .run = cli_run_cluster, .examples = "mink cluster --json"},
     {.path = "flush", .summary = "commit what is acknowledged into stream objects now", .run = cli_run_flush, .examples = "mink flush"},
     {.path = "completion", .arguments = "bash|zsh|fish", .argument_min = 1, .argument_max = 1, .summary = "print a shell completion script", .run = cli_run_completion,

@@ -49,7 +49,12 @@ static int fail(const struct cli *cli, const char *reason, const char *message, 
         buffer_deinit(&b);
     } else {
         fprintf(stderr, "mink: [%s] %s\n", reason, message);
-        if (hint[0]) fprintf(stderr, "hint: %s\n", hint);
+        // A hint of several lines is a text with a caret below it: they stay aligned.
+        for (const char *at = hint; *at;) {
+            size_t size = strcspn(at, "\n");
+            fprintf(stderr, "%s%.*s\n", at == hint ? "hint: " : "      ", (int)size, at);
+            at += size + (at[size] != 0);
+        }
     }
     return CLI_FAILED;
 }

@@ -253,10 +253,11 @@ static int partition_action(struct cli *cli, const char *action, const char *don
     struct body b;
     body_begin(&b);
     body_string(&b, "table", cli->arguments[0]);
-    json_put_key(&b.json, "values");
-    json_array_begin(&b.json);
-    for (int i = 1; i < cli->argument_count; i++) json_put_string(&b.json, cli->arguments[i]);
-    json_array_end(&b.json);
+    struct buffer name; // the values, in the order of the partition columns: EU$2026
+    buffer_init(&name, 1 << 16);
+    for (int i = 1; i < cli->argument_count; i++) buffer_printf(&name, "%s%s", i > 1 ? "$" : "", cli->arguments[i]);
+    body_string(&b, "partition", buffer_string(&name));
+    buffer_deinit(&name);
     body_flag(&b, "if_not_exists", cli_flag(cli, "if-not-exists"));
     body_flag(&b, "if_exists", cli_flag(cli, "if-exists"));
     return body_send(&b, cli, action, NULL, done);
@@ -307,10 +308,60 @@ int cli_run_offsets(struct cli *cli) {
     return status;
 }
 
+// {"table":…,"rows":…,"bytes":…} of each table.
+static int table_stats(struct cli *cli, struct mink_client *client, const char *listed, struct cli_table *rows, struct buffer *list) {
+    struct json *table, *stats;
+    struct mink_results results;
+    struct mink_error e;
+    struct body b;
+    char number[32];
+    if (json_parse(listed, strlen(listed), &table, NULL) != MINK_OK) return CLI_DONE;
+    body_begin(&b);
+    body_string(&b, "table", json_text(json_get(table, "table")));
+    json_object_end(&b.json);
+    enum mink_status status = mink_action(client, "stats", buffer_string(&b.buffer), &results, &e);
+    buffer_deinit(&b.buffer);
+    json_free(table);
+    if (status == MINK_STATUS_NOT_FOUND) return CLI_DONE; // dropped since it was listed
+    if (status != MINK_STATUS_OK) return cli_fail(cli, &e);
+    if (cli->json) {
+        buffer_printf(list, "%s%s", list->size ? "," : "", results.items[0]);
+    } else if (json_parse(results.items[0], strlen(results.items[0]), &stats, NULL) == MINK_OK) {
+        cli_table_cell(rows, json_text(json_get(stats, "table")));
+        snprintf(number, sizeof number, "%lld", (long long)json_int(json_get(stats, "rows")));
+        cli_table_cell(rows, number);
+        snprintf(number, sizeof number, "%lld", (long long)json_int(json_get(stats, "bytes")));
+        cli_table_cell(rows, number);
+        json_free(stats);
+    }
+    mink_results_free(&results);
+    return CLI_DONE;
+}
+
+static int all_stats(struct cli *cli) {
+    struct mink_client *client = cli_client(cli);
+    struct mink_results tables;
+    struct mink_error e;
+    if (!client) return CLI_FAILED;
+    if (mink_action(client, "list-tables", "{}", &tables, &e) != MINK_STATUS_OK) return cli_fail(cli, &e);
+    static const char *const headers[] = {"table", "rows", "bytes"};
+    struct cli_table *rows = cli_table_new(3, headers);
+    struct buffer list;
+    buffer_init(&list, 64 << 20);
+    int status = CLI_DONE;
+    for (size_t i = 0; i < tables.count && status == CLI_DONE; i++) status = table_stats(cli, client, tables.items[i], rows, &list);
+    if (status == CLI_DONE && cli->json) printf("[%s]\n", buffer_string(&list));
+    else if (status == CLI_DONE) cli_table_print(rows);
+    buffer_deinit(&list);
+    mink_results_free(&tables);
+    return status;
+}
+
 int cli_run_stats(struct cli *cli) {
+    if (cli->argument_count == 0) return all_stats(cli);
     struct body b;
     body_begin(&b);
-    body_string(&b, "table", cli->argument_count ? cli->arguments[0] : NULL);
+    body_string(&b, "table", cli->arguments[0]);
     return body_send(&b, cli, "stats", print_document, NULL);
 }
 

@@ -64,8 +64,9 @@ static int look_up_table(struct put *p, struct arrow_schema **schema) {
     if (status != MINK_STATUS_OK) return cli_fail(p->cli, &e);
     struct json *description = NULL;
     if (results.count && json_parse(results.items[0], strlen(results.items[0]), &description, &local) == MINK_OK) {
-        const struct json *partitioned = json_get(description, "partition_by");
-        p->bucket_count = partitioned && json_count(partitioned) ? 0 : json_int(json_get(description, "buckets"));
+        const struct json *definition = json_get(description, "definition");
+        const char *buckets = json_text(json_get(json_get(definition, "options"), "bucket.num"));
+        p->bucket_count = json_count(json_get(definition, "partition_by")) || !buckets ? 0 : strtol(buckets, NULL, 10);
         json_free(description);
     }
     mink_results_free(&results);

@@ -114,6 +114,7 @@ static enum mink_code open_store(const char *url, struct object_store **out, str
         const struct object_fault_profile *profile = object_fault_profile_find(value);
         if (!profile) {
             object_store_close(*out);
+            *out = NULL;
             return error_set(e, MINK_INVALID, "BAD_STORE", "store %s: unknown profile %s (known: fast, s3, s3-busy, express, bad, flat5, flat20, flat50, flat200)", url, value);
         }
         uint64_t seed = query_value(query, "seed", value, sizeof value) ? strtoull(value, NULL, 10) : 1;

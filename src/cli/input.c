@@ -58,7 +58,7 @@ static enum mink_code column_of(struct input *in, const char *name, uint32_t *ou
     nearest_init(&near, name);
     for (uint32_t i = 0; i < arrow_schema_count(in->options.table); i++) nearest_offer(&near, arrow_schema_at(in->options.table, i)->name);
     const char *best = nearest_found(&near);
-    error_set(e, MINK_INVALID, "COLUMN_NOT_FOUND", "%s: the table has no column %s%s%s%s", in->name, name, best ? "; did you mean " : "", best ? best : "", best ? "?" : "");
+    error_set(e, MINK_INVALID, "COLUMN_NOT_FOUND", "the table has no column %s%s%s%s", name, best ? "; did you mean " : "", best ? best : "", best ? "?" : "");
     error_about(e, name, NULL, NULL);
     return MINK_INVALID;
 }
@@ -71,7 +71,7 @@ static enum mink_code settle_header(struct input *in, struct error *e) {
     if (in->header_count == 0) code = error_set(e, MINK_INVALID, "BAD_CSV", "%s: no header line: the first line must name columns of the table (or use --header)", in->name);
     for (uint32_t i = 0; i < in->header_count && code == MINK_OK; i++) {
         uint32_t column = 0;
-        code = column_of(in, in->header[i], &column, e);
+        if ((code = column_of(in, in->header[i], &column, e)) != MINK_OK) error_context(e, "%s", in->name);
         for (uint32_t k = 0; k < i && code == MINK_OK; k++)
             if (strcmp(in->header[k], in->header[i]) == 0) code = error_set(e, MINK_INVALID, "BAD_CSV", "%s: the header names column %s twice", in->name, in->header[i]);
         if (code == MINK_OK) arrow_field_copy(&fields[made++], arrow_schema_at(in->options.table, column));
