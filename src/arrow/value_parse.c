@@ -17,7 +17,7 @@ enum mink_code arrow_bad_value(const struct arrow_field *f, const char *text, si
     while (cut > 0 && cut < (int)size && ((uint8_t)text[cut] & 0xc0) == 0x80) cut--; // not inside a character
     snprintf(shown, sizeof shown, "%.*s%s", cut, text, (size_t)cut < size ? "…" : "");
     arrow_field_describe(f, type, sizeof type);
-    error_set(e, MINK_INVALID, "BAD_VALUE", "column %.60s: \"%s\" is not a %s%s%s", f->name, shown, type, why ? ": " : "", why ? why : "");
+    error_set(e, MINK_INVALID, "BAD_VALUE", "column %.60s: \"%s\" is not a%s %s%s%s", f->name, shown, type[0] == 'i' ? "n" : "", type, why ? ": " : "", why ? why : "");
     error_about(e, f->name, type, shown);
     return MINK_INVALID;
 }

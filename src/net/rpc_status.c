@@ -75,7 +75,8 @@ static struct slice ascii_json(struct buffer *json) {
     for (unsigned size; *s; s += size) {
         size = utf8_sequence((const unsigned char *)s, &point);
         if (size <= 1) {
-            buffer_put_u8(&out, size ? (uint8_t)*s : '?');
+            if (*s == 0x7f) buffer_put_string(&out, "\\u007f");
+            else buffer_put_u8(&out, size ? (uint8_t)*s : '?');
             size = 1;
         } else if (point < 0x10000) {
             buffer_printf(&out, "\\u%04x", point);
@@ -154,7 +155,7 @@ void rpc_status_make(const struct error *e_given, const char *extra, struct rpc_
     repair_text(e.expected);
     repair_text(e.actual);
     snprintf(out->message, sizeof out->message, e.hint[0] ? "[%s] %s; %s" : "[%s] %s", e.reason[0] ? e.reason : mink_code_name(e.code), e.message, e.hint);
-    struct slice json = error_json(&e, extra);
+    struct slice json = error_json(e_given, extra); // as it is: JSON escapes what a header may not hold
     if (json.size <= 2048) rpc_status_add(out, "mink-error", json);
     else slice_unref(&json);
     rpc_status_add(out, "grpc-status-details-bin", details(&e, out->message));

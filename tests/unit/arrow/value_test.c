@@ -170,10 +170,10 @@ static void check_text(struct arrow_field take_field, const char *text, const ch
 static void text_forms(void **state) {
     check_text(arrow_field_make("v", ARROW_INT32, true), "+42", "42", NULL);
     check_text(arrow_field_make("v", ARROW_INT32, true), "1e3", "1000", NULL);
-    check_text(arrow_field_make("v", ARROW_INT32, true), "4x", NULL, "column v: \"4x\" is not a int32");
-    check_text(arrow_field_make("v", ARROW_INT32, true), "", NULL, "column v: \"\" is not a int32");
-    check_text(arrow_field_make("v", ARROW_INT32, true), "1.0", NULL, "column v: \"1.0\" is not a int32");
-    check_text(arrow_field_make("v", ARROW_INT8, true), "128", NULL, "column v: \"128\" is not a int8: out of range");
+    check_text(arrow_field_make("v", ARROW_INT32, true), "4x", NULL, "column v: \"4x\" is not an int32");
+    check_text(arrow_field_make("v", ARROW_INT32, true), "", NULL, "column v: \"\" is not an int32");
+    check_text(arrow_field_make("v", ARROW_INT32, true), "1.0", NULL, "column v: \"1.0\" is not an int32");
+    check_text(arrow_field_make("v", ARROW_INT8, true), "128", NULL, "column v: \"128\" is not an int8: out of range");
     check_text(arrow_field_make("v", ARROW_UINT64, true), "18446744073709551616", NULL, "column v: \"18446744073709551616\" is not a uint64: out of range");
     check_text(arrow_field_make("v", ARROW_BOOL, true), "TRUE", "true", NULL);
     check_text(arrow_field_make("v", ARROW_BOOL, true), "2", NULL, "column v: \"2\" is not a bool");
@@ -255,14 +255,14 @@ static struct arrow_field nested(enum arrow_type type, uint32_t count, struct ar
 static void json_forms(void **state) {
     struct arrow_field none = {0};
     check_json(arrow_field_make("v", ARROW_INT64, true), "[\"77\"]", "77", NULL);
-    check_json(arrow_field_make("v", ARROW_INT8, true), "[300]", NULL, "column v: \"300\" is not a int8: out of range");
+    check_json(arrow_field_make("v", ARROW_INT8, true), "[300]", NULL, "column v: \"300\" is not an int8: out of range");
     check_json(arrow_field_make("v", ARROW_INT8, true), "[1.5]", NULL, "column v is int8: an integer is wanted, a number was given");
     check_json(arrow_field_make("v", ARROW_UTF8, true), "[1]", NULL, "column v is string: a string is wanted, an integer was given");
     check_json(decimal_field(6, 2), "[0.1]", "0.10", NULL);
     check_json(decimal_field(6, 2), "[7]", "7.00", NULL);
     check_json(arrow_field_make("v", ARROW_FLOAT32, true), "[3]", "3", NULL);
     check_json(nested(ARROW_LIST, 1, arrow_field_make("item", ARROW_INT32, true), none), "[[1,null,2]]", "[1,null,2]", NULL);
-    check_json(nested(ARROW_LIST, 1, arrow_field_make("item", ARROW_INT32, true), none), "[[1,2,\"x\"]]", NULL, "column item: \"x\" is not a int32");
+    check_json(nested(ARROW_LIST, 1, arrow_field_make("item", ARROW_INT32, true), none), "[[1,2,\"x\"]]", NULL, "column item: \"x\" is not an int32");
     check_json(nested(ARROW_STRUCT, 2, arrow_field_make("a", ARROW_INT32, true), arrow_field_make("b", ARROW_UTF8, true)), "[{\"b\":\"t\"}]", "{\"a\":null,\"b\":\"t\"}", NULL);
     check_json(nested(ARROW_MAP, 1, nested(ARROW_STRUCT, 2, arrow_field_make("key", ARROW_INT32, false), arrow_field_make("value", ARROW_BOOL, true)), none),
                "[{\"7\":true,\"8\":null}]", "{\"7\":true,\"8\":null}", NULL);
