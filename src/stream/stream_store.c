@@ -423,13 +423,14 @@ struct birth {
     void (*again)(struct birth *b);
 };
 
-static void birth_fail(struct birth *b, const struct error *e) {
+static void birth_fail(struct birth *b, const struct error *why) {
     struct stream_store *s = b->store;
+    struct error e = *why; // it may lie in b
     timer_stop(&b->retry);
     s->birth = NULL;
     mem_free(b);
     store_busy(s, -1);
-    store_end(s, e);
+    store_end(s, &e);
 }
 
 static void on_birth_retry(struct timer *t) {
