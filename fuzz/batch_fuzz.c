@@ -8,7 +8,8 @@
 
 static struct column columns[3] = {{.id = 1}, {.id = 2}, {.id = 3}};
 static char names[3][2] = {"a", "b", "c"};
-static struct arrow_field fields[3] = {{.name = names[0], .type = ARROW_INT64}, {.name = names[1], .type = ARROW_UTF8}, {.name = names[2], .type = ARROW_DECIMAL128}};
+static struct arrow_field fields[3] = {
+    {.name = names[0], .type = ARROW_INT64}, {.name = names[1], .type = ARROW_UTF8}, {.name = names[2], .type = ARROW_DECIMAL128}};
 static struct arrow_schema schema = {.root = {.type = ARROW_STRUCT, .children = fields, .child_count = 3}};
 static struct table_def def = {.columns = columns, .column_count = 3, .arrow = &schema};
 

@@ -16,7 +16,8 @@ static const struct arrow_column_stats *stats[16];
 static uint32_t columns[16];
 
 static void set_up(void) {
-    static const char text[] = "i INT, l BIGINT, t TINYINT, s STRING, d DECIMAL(5,2), f DOUBLE, g FLOAT, b BOOLEAN, day DATE, at TIMESTAMP(3), k TIME(0), y BYTES, x BINARY(2), a ARRAY<INT>";
+    static const char text[] = "i INT, l BIGINT, t TINYINT, s STRING, d DECIMAL(5,2), f DOUBLE, g FLOAT, b BOOLEAN, day DATE, at TIMESTAMP(3), k TIME(0), y "
+                               "BYTES, x BINARY(2), a ARRAY<INT>";
     struct error e;
     mink_assert(ddl_parse_columns(text, sizeof text - 1, "d", "t", NULL, 0, NULL, &d, &e) == MINK_OK);
     struct arrow_builder *builder = arrow_builder_new(d->arrow);
@@ -50,7 +51,7 @@ static void set_up(void) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct error e = {0};
-    struct filter *f, *not;
+    struct filter *f, *not ;
     uint32_t rows[ROWS], others[ROWS];
     bool used[16] = {0};
     if (d == NULL) set_up();
@@ -65,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             other_count = filter_rows(not, &batch, columns, others);
             mink_assert(other_count == 0 || filter_may_pass(not, stats, ROWS));
             for (size_t i = 0, k = 0; i < count && k < other_count; rows[i] < others[k] ? i++ : k++) mink_assert(rows[i] != others[k]);
-            filter_free(not);
+            filter_free(not );
         }
         filter_free(f);
     } else {

@@ -19,7 +19,8 @@ static void read_object(struct slice s) {
     if (f.object_size != s.size) return;
     if (object_index_decode(slice_view(s, f.index_position, f.index_size), &f, &blocks, &e) != MINK_OK) return;
     for (uint32_t i = 0; i < f.block_count; i++) // the index promises that blocks lie inside
-        if (object_block_check(slice_view(s, blocks[i].position, object_block_stored_size(&blocks[i])), &blocks[i], &e) != MINK_OK && e.code == MINK_OK) __builtin_trap();
+        if (object_block_check(slice_view(s, blocks[i].position, object_block_stored_size(&blocks[i])), &blocks[i], &e) != MINK_OK && e.code == MINK_OK)
+            __builtin_trap();
     mem_free(blocks);
 }
 

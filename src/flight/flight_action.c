@@ -64,7 +64,7 @@ struct kept {
 };
 
 struct flight_answers {
-    pthread_mutex_t lock; // guards the list: protocol shards share it. Innermost
+    pthread_mutex_t lock;       // guards the list: protocol shards share it. Innermost
     struct kept *first, **last; // oldest first
     uint32_t count;
 };
@@ -278,7 +278,9 @@ static void answer_empty_then_end(struct run *r) {
 
 // ---- fields
 
-static enum mink_code get_bool(struct run *r, const char *key, bool *out, struct error *e) { return json_field_bool(r->body, r->action->name, key, false, out, e); }
+static enum mink_code get_bool(struct run *r, const char *key, bool *out, struct error *e) {
+    return json_field_bool(r->body, r->action->name, key, false, out, e);
+}
 
 static enum mink_code find_table(struct run *r, struct error *e) {
     const char *name = NULL;
@@ -307,7 +309,8 @@ static enum mink_code get_partition(struct run *r, bool required, const char **o
             if (!known) return error_set(e, MINK_INVALID, "BAD_PARTITION", "%.64s is not a partition column of %s.%s", key, def->database, def->name);
         }
         for (uint32_t k = 0; k < def->partition_by_count; k++)
-            if (values[k] == NULL) return error_set(e, MINK_INVALID, "BAD_PARTITION", "partition column %s has no value (as a string)", def->columns[def->partition_by[k]].name);
+            if (values[k] == NULL)
+                return error_set(e, MINK_INVALID, "BAD_PARTITION", "partition column %s has no value (as a string)", def->columns[def->partition_by[k]].name);
         MINK_TRY(partition_name(def, values, def->partition_by_count, r->partition, e));
         *out = r->partition;
         return MINK_OK;
@@ -548,7 +551,9 @@ static enum mink_code start_partition_ddl(struct run *r, struct error *e) {
                 values[k] = r->ddl.partition_values[i];
                 known = true;
             }
-        if (!known) return error_set(e, MINK_INVALID, "BAD_PARTITION", "%.64s is not a partition column of %s.%s", r->ddl.partition_columns[i], def->database, def->name);
+        if (!known)
+            return error_set(e, MINK_INVALID, "BAD_PARTITION", "%.64s is not a partition column of %s.%s", r->ddl.partition_columns[i], def->database,
+                             def->name);
     }
     for (uint32_t k = 0; k < def->partition_by_count && k < 64; k++)
         if (values[k] == NULL) return error_set(e, MINK_INVALID, "BAD_PARTITION", "partition column %s has no value", def->columns[def->partition_by[k]].name);
@@ -715,8 +720,12 @@ static enum mink_code run_list_offsets(struct run *r, struct error *e) {
     MINK_TRY(json_field_int(r->body, r->action->name, "bucket", false, 0, (int64_t)def->bucket_num - 1, &bucket, e));
     MINK_TRY(json_field_string(r->body, r->action->name, "at", false, &at, e));
     struct node_offsets *o = &r->offsets;
-    *o = (struct node_offsets){.shard = rpc_call_shard(r->request->call), .on_done = on_offsets, .table = r->table, .partition = partition,
-                               .bucket = (int32_t)bucket, .private_state = r};
+    *o = (struct node_offsets){.shard = rpc_call_shard(r->request->call),
+                               .on_done = on_offsets,
+                               .table = r->table,
+                               .partition = partition,
+                               .bucket = (int32_t)bucket,
+                               .private_state = r};
     int64_t ms = 0;
     char rest;
     if (strcmp(at, "earliest") == 0) o->at = NODE_FROM_EARLIEST;
@@ -801,8 +810,8 @@ static const char *const keys_create_database[] = {"database", "comment", "if_no
 static const char *const keys_drop_database[] = {"database", "if_exists", "cascade", MUTATING, NULL};
 static const char *const keys_none[] = {COMMON, NULL};
 static const char *const keys_mutating[] = {MUTATING, NULL};
-static const char *const keys_create_table[] = {"ddl", "table", "columns", "primary_key", "partition_by", "bucket_key", "options", "comment", "arrow_schema", "v",
-                                                "if_not_exists", MUTATING, NULL};
+static const char *const keys_create_table[] = {"ddl",     "table",        "columns", "primary_key",   "partition_by", "bucket_key", "options",
+                                                "comment", "arrow_schema", "v",       "if_not_exists", MUTATING,       NULL};
 static const char *const keys_alter_table[] = {"ddl", "table", "set", "reset", "if_exists", MUTATING, NULL};
 static const char *const keys_drop_table[] = {"ddl", "table", "if_exists", MUTATING, NULL};
 static const char *const keys_list_tables[] = {"database", COMMON, NULL};
@@ -817,7 +826,8 @@ static const struct action actions[] = {
     {"create-database", "{\"database\"}: makes a database", keys_create_database, true, run_create_database},
     {"drop-database", "{\"database\",\"cascade\"}: drops an empty database, or with its tables", keys_drop_database, true, run_drop_database},
     {"list-databases", "{}: one result per database", keys_none, false, run_list_databases},
-    {"create-table", "{\"ddl\"} or {\"table\",\"columns\",…} or {\"table\",\"arrow_schema\"}: makes a table, and its database", keys_create_table, true, run_create_table},
+    {"create-table", "{\"ddl\"} or {\"table\",\"columns\",…} or {\"table\",\"arrow_schema\"}: makes a table, and its database", keys_create_table, true,
+     run_create_table},
     {"alter-table", "{\"ddl\"} or {\"table\",\"set\",\"reset\"}: changes options", keys_alter_table, true, run_alter_table},
     {"drop-table", "{\"table\"} or {\"ddl\"}: drops a table with its rows", keys_drop_table, true, run_drop_table},
     {"list-tables", "{\"database\"}: one result per table", keys_list_tables, false, run_list_tables},

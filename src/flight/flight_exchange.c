@@ -69,9 +69,7 @@ static enum mink_code apply_target(struct exchange *x, enum control_kind kind, c
         MINK_TRY(node_scan_seek(scan, t->partition, t->bucket, (uint64_t)t->from_value, e));
         flight_scan_drop_pending(&x->scan, t->partition, t->bucket);
         return MINK_OK;
-    case CONTROL_PAUSE:
-        MINK_TRY(flight_scan_rewind(&x->scan, t->partition, t->bucket, e));
-        return node_scan_pause(scan, t->partition, t->bucket, true, e);
+    case CONTROL_PAUSE: MINK_TRY(flight_scan_rewind(&x->scan, t->partition, t->bucket, e)); return node_scan_pause(scan, t->partition, t->bucket, true, e);
     case CONTROL_RESUME: return node_scan_pause(scan, t->partition, t->bucket, false, e);
     case CONTROL_ADD:
         if (x->subscription_count >= SUBSCRIPTIONS_MAX)

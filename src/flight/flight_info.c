@@ -47,8 +47,12 @@ static const char *const meta_names[SCAN_META_COUNT] = {[SCAN_META_LOG_OFFSET] =
                                                         [SCAN_META_CHANGE_TYPE] = "_change_type"};
 
 enum mink_code flight_scan_request(const struct ticket *t, struct scan_request *out, struct error *e) {
-    *out = (struct scan_request){.columns = t->columns, .column_count = t->column_count, .all_columns = t->all_columns, .filter = t->filter,
-                                 .compression = t->compression, .message_bytes_max = t->batch_bytes};
+    *out = (struct scan_request){.columns = t->columns,
+                                 .column_count = t->column_count,
+                                 .all_columns = t->all_columns,
+                                 .filter = t->filter,
+                                 .compression = t->compression,
+                                 .message_bytes_max = t->batch_bytes};
     for (uint32_t i = 0; i < t->meta_count; i++) {
         struct nearest n;
         nearest_init(&n, t->meta[i]);
@@ -77,11 +81,13 @@ enum mink_code flight_check_ticket(const struct ticket *t, struct table_def *def
         error_hint(e, "ask GetFlightInfo for a new one");
         return MINK_INVALID;
     }
-    if (t->snapshot) return error_set(e, MINK_UNSUPPORTED, "NO_SNAPSHOT", "%s.%s is a log table and has no snapshot; read it from \"earliest\"", def->database, def->name);
+    if (t->snapshot)
+        return error_set(e, MINK_UNSUPPORTED, "NO_SNAPSHOT", "%s.%s is a log table and has no snapshot; read it from \"earliest\"", def->database, def->name);
     if (t->lake && strcmp(t->lake, "only") == 0) return error_set(e, MINK_UNSUPPORTED, "NO_LAKE", "%s.%s has no lake history", def->database, def->name);
     if (t->as_of) return error_set(e, MINK_UNSUPPORTED, "NO_LAKE", "%s.%s has no lake history to travel in with as_of", def->database, def->name);
     if (t->bucket >= 0 && (uint32_t)t->bucket >= def->bucket_num)
-        return error_set(e, MINK_INVALID, "BUCKET_OUT_OF_RANGE", "bucket %" PRId32 ": %s.%s has buckets 0 to %" PRIu32, t->bucket, def->database, def->name, def->bucket_num - 1);
+        return error_set(e, MINK_INVALID, "BUCKET_OUT_OF_RANGE", "bucket %" PRId32 ": %s.%s has buckets 0 to %" PRIu32, t->bucket, def->database, def->name,
+                         def->bucket_num - 1);
     bool one_bucket = (t->bucket >= 0 || def->bucket_num == 1) && (def->partition_by_count == 0 || t->partition);
     if (!one_bucket && (t->from == FROM_OFFSET || t->until == UNTIL_OFFSET)) {
         error_set(e, MINK_INVALID, "BUCKET_NEEDED", "an offset in \"%s\" belongs to one bucket", t->from == FROM_OFFSET ? "from" : "until");
@@ -158,8 +164,13 @@ static void info_answer(struct info *i) {
         int64_t now_ms = shard_wall_ms(rpc_call_shard(r->call));
         uint32_t count = i->end_count ? i->end_count : 1;
         struct flight_endpoint *endpoints = mem_new_array(struct flight_endpoint, count);
-        struct flight_info info = {.schema = schema, .app_metadata = table_json(def), .descriptor = &i->descriptor, .endpoints = endpoints,
-                                   .endpoint_count = count, .total_records = i->end_count ? 0 : -1, .total_bytes = -1};
+        struct flight_info info = {.schema = schema,
+                                   .app_metadata = table_json(def),
+                                   .descriptor = &i->descriptor,
+                                   .endpoints = endpoints,
+                                   .endpoint_count = count,
+                                   .total_records = i->end_count ? 0 : -1,
+                                   .total_bytes = -1};
         for (uint32_t k = 0; k < count; k++) {
             struct ticket t = i->ticket;
             t.expires_ms = now_ms + TICKET_LIFE_MS;
@@ -195,9 +206,16 @@ static void on_offset(struct node_offsets *o) {
     else info_answer(i);
 }
 
-static void ask_offset(struct info *i, struct bucket_end *end, struct node_offsets *o, const char *partition, int32_t bucket, enum node_from at, int64_t value) {
-    *o = (struct node_offsets){.shard = rpc_call_shard(i->request->call), .on_done = on_offset, .table = i->table, .partition = partition,
-                               .bucket = bucket, .at = at, .at_value = value, .private_state = end};
+static void ask_offset(struct info *i, struct bucket_end *end, struct node_offsets *o, const char *partition, int32_t bucket, enum node_from at,
+                       int64_t value) {
+    *o = (struct node_offsets){.shard = rpc_call_shard(i->request->call),
+                               .on_done = on_offset,
+                               .table = i->table,
+                               .partition = partition,
+                               .bucket = bucket,
+                               .at = at,
+                               .at_value = value,
+                               .private_state = end};
     end->info = i;
     i->waiting++;
     flight_request_sent(i->request);
@@ -214,7 +232,8 @@ static enum mink_code list_buckets(struct info *i, struct error *e) {
             uint32_t found = UINT32_MAX;
             for (uint32_t p = 0; p < i->partition_count; p++)
                 if (strcmp(i->partitions[p].name, i->ticket.partition) == 0) found = p;
-            if (found == UINT32_MAX) return error_set(e, MINK_NOT_FOUND, "PARTITION_NOT_FOUND", "%s.%s has no partition %.200s", def->database, def->name, i->ticket.partition);
+            if (found == UINT32_MAX)
+                return error_set(e, MINK_NOT_FOUND, "PARTITION_NOT_FOUND", "%s.%s has no partition %.200s", def->database, def->name, i->ticket.partition);
             partitions = 1;
             struct catalog_partition only = i->partitions[found];
             i->partitions[found] = i->partitions[0];
@@ -294,8 +313,13 @@ static void list_one(struct flight_request *r, const struct catalog_table *t) {
     char *path[] = {t->def->database, t->def->name};
     struct flight_descriptor descriptor = {.type = FLIGHT_DESCRIPTOR_PATH, .path = path, .path_count = 2};
     struct flight_endpoint endpoint = {.ticket = ticket_text(&ticket)};
-    struct flight_info info = {.schema = ipc_encode_schema(t->def->arrow, true), .app_metadata = table_json(t->def), .descriptor = &descriptor,
-                               .endpoints = &endpoint, .endpoint_count = 1, .total_records = -1, .total_bytes = -1};
+    struct flight_info info = {.schema = ipc_encode_schema(t->def->arrow, true),
+                               .app_metadata = table_json(t->def),
+                               .descriptor = &descriptor,
+                               .endpoints = &endpoint,
+                               .endpoint_count = 1,
+                               .total_records = -1,
+                               .total_bytes = -1};
     flight_request_answer(r, flight_info_encode(&info));
     slice_unref(&endpoint.ticket);
     slice_unref(&info.schema);

@@ -39,9 +39,9 @@ struct flight_request {
     void *state;
     struct slice *answers; // encoded messages, sent in order
     uint32_t answer_count, answer_capacity, answer_sent;
-    bool done;             // nothing more comes from handle
+    bool done; // nothing more comes from handle
     bool closed;
-    unsigned pending;      // requests at the node: freed when none is left
+    unsigned pending; // requests at the node: freed when none is left
     struct error error;
 };
 void flight_request_start(struct flight_server *s, struct rpc_call *c, void (*handle)(struct flight_request *r, struct slice body));
@@ -61,8 +61,15 @@ enum mink_code flight_scan_request(const struct ticket *t, struct scan_request *
 enum mink_code flight_check_ticket(const struct ticket *t, struct table_def *def, int64_t now_ms, struct error *e) MINK_MUST_CHECK;
 
 // ---- flight_scan.c: a running scan and its stream, used by DoGet and DoExchange
-struct flight_position { char *partition; int32_t bucket; uint64_t next; };
-struct flight_reply { struct flight_reply *next; char *metadata; };
+struct flight_position {
+    char *partition;
+    int32_t bucket;
+    uint64_t next;
+};
+struct flight_reply {
+    struct flight_reply *next;
+    char *metadata;
+};
 struct flight_scan {
     struct rpc_call *call;
     struct flight_server *server;
@@ -75,32 +82,33 @@ struct flight_scan {
     uint32_t message_count, message_at;
     char *partition;
     int32_t bucket;
-    uint64_t unsent;           // offset that its first unsent message continues from
+    uint64_t unsent; // offset that its first unsent message continues from
     struct flight_position *positions;
     uint32_t position_count;
-    struct slice empty_batch, empty_body; // of a batch without rows
+    struct slice empty_batch, empty_body;        // of a batch without rows
     struct flight_reply *replies, **replies_end; // answers to control messages; at most one per message read
     struct timer heartbeat;
     uint64_t heartbeat_ns, last_sent_ns;
     bool follow, schema_sent, heartbeat_due, end, done_sent, draining, cancelled;
     bool credit_used;
-    int64_t credit;            // bytes that may still be sent
+    int64_t credit; // bytes that may still be sent
     struct error error;
     void (*on_replied)(struct flight_scan *x); // a reply went out: the next control message may be read
     void *state;
 };
 // Takes table; opens the scan and begins to send. On error nothing has begun and the call is not finished.
-enum mink_code flight_scan_begin(struct flight_scan *x, struct flight_server *s, struct rpc_call *c, struct node_table *take_table, const struct ticket *t, struct error *e) MINK_MUST_CHECK;
+enum mink_code flight_scan_begin(struct flight_scan *x, struct flight_server *s, struct rpc_call *c, struct node_table *take_table, const struct ticket *t,
+                                 struct error *e) MINK_MUST_CHECK;
 void flight_scan_pump(struct flight_scan *x);
-void flight_scan_sent(struct flight_scan *x);    // from on_sent
-void flight_scan_cancel(struct flight_scan *x);  // the client is gone
+void flight_scan_sent(struct flight_scan *x);   // from on_sent
+void flight_scan_cancel(struct flight_scan *x); // the client is gone
 void flight_scan_drain(struct flight_scan *x);
 void flight_scan_fail(struct flight_scan *x, const struct error *e);
 void flight_scan_reply(struct flight_scan *x, char *take_metadata);
 void flight_scan_drop_pending(struct flight_scan *x, const char *partition, int32_t bucket); // unsent messages of a bucket
 // The same, and the scan goes back to where they began: they come again later.
 enum mink_code flight_scan_rewind(struct flight_scan *x, const char *partition, int32_t bucket, struct error *e) MINK_MUST_CHECK;
-void flight_scan_deinit(struct flight_scan *x);  // after on_closed
+void flight_scan_deinit(struct flight_scan *x); // after on_closed
 enum node_from flight_node_from(enum ticket_from from);
 
 // ---- the methods

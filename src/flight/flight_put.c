@@ -24,7 +24,11 @@ static struct metric_counter batches_in = METRIC_COUNTER("mink_flight_put_batche
 static struct metric_counter rows_in = METRIC_COUNTER("mink_flight_put_rows_total", "rows received by DoPut");
 static struct metric_histogram ack_latency = METRIC_HISTOGRAM("mink_flight_put_ack_seconds", "from a DoPut batch's arrival to its durability");
 
-struct range { char *partition; uint32_t bucket; uint64_t first, last; };
+struct range {
+    char *partition;
+    uint32_t bucket;
+    uint64_t first, last;
+};
 
 struct put_batch {
     struct node_append append;
@@ -54,14 +58,14 @@ struct put {
     struct flight_descriptor descriptor; // the command borrows its path
     bool has_command;
     struct node_table *table;
-    struct arrow_schema *schema;         // of the stream
+    struct arrow_schema *schema; // of the stream
     struct ipc_decoder *decoder;
     struct conform_plan *plan;
     bool identity;
-    struct put_batch *first, **last;     // not yet acknowledged, by number
-    uint64_t number;                     // of the next batch
-    uint64_t acked;                      // batches told or about to be told
-    uint64_t bytes;                      // not yet durable
+    struct put_batch *first, **last; // not yet acknowledged, by number
+    uint64_t number;                 // of the next batch
+    uint64_t acked;                  // batches told or about to be told
+    uint64_t bytes;                  // not yet durable
     uint32_t batches;
     struct ack ack;
     bool half_closed, failed, closed;
@@ -287,9 +291,17 @@ static enum mink_code append(struct put *p, struct flight_data *d, struct error 
     b->rows = conformed.row_count;
     b->bytes = d->slab.size + d->header.size;
     b->arrived_ns = shard_now_ns(rpc_call_shard(p->call));
-    b->append = (struct node_append){.shard = rpc_call_shard(p->call), .on_done = on_appended, .table = p->table, .partition = p->command.partition,
-                                     .bucket = p->command.bucket, .create_partition = p->command.create_partition, .writer_id = p->command.writer,
-                                     .writer_epoch = p->command.writer_epoch, .sequence = sequence, .has_sequence = has_sequence, .batch = conformed};
+    b->append = (struct node_append){.shard = rpc_call_shard(p->call),
+                                     .on_done = on_appended,
+                                     .table = p->table,
+                                     .partition = p->command.partition,
+                                     .bucket = p->command.bucket,
+                                     .create_partition = p->command.create_partition,
+                                     .writer_id = p->command.writer,
+                                     .writer_epoch = p->command.writer_epoch,
+                                     .sequence = sequence,
+                                     .has_sequence = has_sequence,
+                                     .batch = conformed};
     if (p->identity && info.plain && d->slab.size) {
         b->append.slab = d->slab;
         b->append.slab_data = d->slab_data;
@@ -325,12 +337,14 @@ static enum mink_code check_command(struct put *p, struct error *e) {
     struct table_def *def = node_table_def(p->table);
     if (c->mode != PUT_DEFAULT && c->mode != PUT_APPEND) {
         static const char *const names[] = {"", "append", "upsert", "delete", "partial"};
-        error_set(e, MINK_INVALID, "APPEND_ONLY", "%s.%s is a log table: rows are appended, mode %s needs a primary key", def->database, def->name, names[c->mode]);
+        error_set(e, MINK_INVALID, "APPEND_ONLY", "%s.%s is a log table: rows are appended, mode %s needs a primary key", def->database, def->name,
+                  names[c->mode]);
         error_about(e, "mode", "append", names[c->mode]);
         return MINK_INVALID;
     }
     if (c->bucket >= 0 && (uint32_t)c->bucket >= def->bucket_num)
-        return error_set(e, MINK_INVALID, "BUCKET_OUT_OF_RANGE", "bucket %" PRId32 ": %s.%s has buckets 0 to %" PRIu32, c->bucket, def->database, def->name, def->bucket_num - 1);
+        return error_set(e, MINK_INVALID, "BUCKET_OUT_OF_RANGE", "bucket %" PRId32 ": %s.%s has buckets 0 to %" PRIu32, c->bucket, def->database, def->name,
+                         def->bucket_num - 1);
     if (c->writer && c->bucket < 0 && def->bucket_num > 1) {
         error_set(e, MINK_INVALID, "BUCKET_NEEDED", "an idempotent writer writes to one bucket");
         error_hint(e, "add \"bucket\" to the put command");
@@ -377,7 +391,8 @@ static enum mink_code take_message(struct put *p, struct flight_data *d, bool *i
     *is_batch = info.kind == IPC_BATCH;
     if (info.kind == IPC_SCHEMA) return take_schema(p, d->header, e);
     if (info.kind == IPC_NONE) return error_set(e, MINK_INVALID, "BAD_ARROW", "a message is neither schema, dictionary nor record batch");
-    if (p->schema == NULL) return error_set(e, MINK_INVALID, "NO_SCHEMA", "a %s came before the schema", info.kind == IPC_BATCH ? "record batch" : "dictionary");
+    if (p->schema == NULL)
+        return error_set(e, MINK_INVALID, "NO_SCHEMA", "a %s came before the schema", info.kind == IPC_BATCH ? "record batch" : "dictionary");
     if (info.body_size > d->body.size)
         return error_set(e, MINK_INVALID, "TRUNCATED_BODY", "the message announces a body of %" PRIu64 " bytes and brings %zu", info.body_size, d->body.size);
     if (d->body.size > p->server->config.batch_bytes_max) {

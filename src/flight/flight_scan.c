@@ -258,7 +258,8 @@ static void on_heartbeat(struct timer *t) {
 
 // ---- beginning and ending
 
-enum mink_code flight_scan_begin(struct flight_scan *x, struct flight_server *s, struct rpc_call *c, struct node_table *take_table, const struct ticket *t, struct error *e) {
+enum mink_code flight_scan_begin(struct flight_scan *x, struct flight_server *s, struct rpc_call *c, struct node_table *take_table, const struct ticket *t,
+                                 struct error *e) {
     x->server = s;
     x->call = c;
     x->table = take_table;
@@ -268,9 +269,17 @@ enum mink_code flight_scan_begin(struct flight_scan *x, struct flight_server *s,
     struct scan_request request;
     MINK_TRY(flight_scan_request(t, &request, e));
     static const enum node_until untils[] = {NODE_UNTIL_NOW, NODE_UNTIL_OFFSET, NODE_UNTIL_NEVER};
-    struct node_scan_config config = {.shard = rpc_call_shard(c), .table = x->table, .request = &request, .partition = t->partition, .bucket = t->bucket,
-                                      .from = flight_node_from(t->from), .from_value = t->from_value, .until = untils[t->until], .until_offset = t->until_offset,
-                                      .limit = t->limit, .read_bytes = 1u << 20};
+    struct node_scan_config config = {.shard = rpc_call_shard(c),
+                                      .table = x->table,
+                                      .request = &request,
+                                      .partition = t->partition,
+                                      .bucket = t->bucket,
+                                      .from = flight_node_from(t->from),
+                                      .from_value = t->from_value,
+                                      .until = untils[t->until],
+                                      .until_offset = t->until_offset,
+                                      .limit = t->limit,
+                                      .read_bytes = 1u << 20};
     MINK_TRY(node_scan_open(s->node, &config, &x->scan, e));
     struct arrow_builder *builder = arrow_builder_new(node_scan_schema(x->scan));
     struct arrow_batch none;

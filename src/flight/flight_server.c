@@ -5,10 +5,11 @@
 #include "flight/flight_internal.h"
 
 static const struct rpc_method methods[] = {
-    {FLIGHT_SERVICE "Handshake", flight_handshake},   {FLIGHT_SERVICE "ListFlights", flight_list},        {FLIGHT_SERVICE "GetFlightInfo", flight_get_info},
-    {FLIGHT_SERVICE "PollFlightInfo", flight_poll_info}, {FLIGHT_SERVICE "GetSchema", flight_get_schema}, {FLIGHT_SERVICE "DoGet", flight_do_get},
-    {FLIGHT_SERVICE "DoPut", flight_do_put},          {FLIGHT_SERVICE "DoExchange", flight_do_exchange},  {FLIGHT_SERVICE "DoAction", flight_do_action},
-    {FLIGHT_SERVICE "ListActions", flight_list_actions},
+    {FLIGHT_SERVICE "Handshake", flight_handshake},    {FLIGHT_SERVICE "ListFlights", flight_list},
+    {FLIGHT_SERVICE "GetFlightInfo", flight_get_info}, {FLIGHT_SERVICE "PollFlightInfo", flight_poll_info},
+    {FLIGHT_SERVICE "GetSchema", flight_get_schema},   {FLIGHT_SERVICE "DoGet", flight_do_get},
+    {FLIGHT_SERVICE "DoPut", flight_do_put},           {FLIGHT_SERVICE "DoExchange", flight_do_exchange},
+    {FLIGHT_SERVICE "DoAction", flight_do_action},     {FLIGHT_SERVICE "ListActions", flight_list_actions},
 };
 
 void flight_server_hold(struct flight_server *s) { atomic_fetch_add(&s->live, 1); }
@@ -37,8 +38,13 @@ enum mink_code flight_server_open(const struct flight_config *config, struct fli
     s->node = config->node;
     s->answers = flight_answers_new();
     atomic_store(&s->live, 1);
-    struct rpc_server_config rpc = {.address = config->address, .shards = config->shards, .shard_count = config->shard_count, .methods = methods,
-                                    .method_count = sizeof methods / sizeof *methods, .ctx = s, .message_bytes_max = s->config.batch_bytes_max + (64u << 10)};
+    struct rpc_server_config rpc = {.address = config->address,
+                                    .shards = config->shards,
+                                    .shard_count = config->shard_count,
+                                    .methods = methods,
+                                    .method_count = sizeof methods / sizeof *methods,
+                                    .ctx = s,
+                                    .message_bytes_max = s->config.batch_bytes_max + (64u << 10)};
     enum mink_code code = rpc_server_open(&rpc, &s->rpc, e);
     if (code != MINK_OK) {
         flight_answers_free(s->answers);

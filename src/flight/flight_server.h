@@ -15,9 +15,9 @@ struct flight_config {
     const char *address;         // "127.0.0.1:8815"; port 0 = any
     struct shard *const *shards; // from rpc_shard_start
     uint32_t shard_count;
-    uint32_t batch_bytes_max;    // [64 MiB] of one put batch
-    uint64_t put_bytes_max;      // [32 MiB] not yet durable, a stream
-    uint32_t put_batches_max;    // [256]
+    uint32_t batch_bytes_max; // [64 MiB] of one put batch
+    uint64_t put_bytes_max;   // [32 MiB] not yet durable, a stream
+    uint32_t put_batches_max; // [256]
 };
 enum mink_code flight_server_open(const struct flight_config *config, struct flight_server **out, struct error *e) MINK_MUST_CHECK;
 int flight_server_port(const struct flight_server *s);

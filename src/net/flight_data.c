@@ -63,9 +63,9 @@ void flight_data_frame(struct slices *out, struct slice descriptor, struct slice
 
 struct walker {
     const struct slices *message;
-    uint32_t piece;   // current slice
-    size_t at;        // inside it
-    size_t position;  // in the message
+    uint32_t piece;  // current slice
+    size_t at;       // inside it
+    size_t position; // in the message
 };
 
 static size_t left(const struct walker *w) { return w->message->bytes - w->position; }

@@ -20,9 +20,9 @@ void flight_data_frame(struct slices *out, struct slice descriptor, struct slice
 struct flight_data {
     struct slice descriptor, header, app_metadata; // references; empty when absent. header is 64-byte aligned
     bool has_descriptor, has_metadata;
-    struct slice body;    // part of slab, with a reference of its own; 64-byte aligned when the room is a multiple of 64; size as sent
-    struct slice slab;    // one reference: `room` bytes, the body, zeros up to a multiple of 8. Empty when there is no body and no room asked
-    uint8_t *slab_data;   // writable view, until the slab is shared
+    struct slice body;  // part of slab, with a reference of its own; 64-byte aligned when the room is a multiple of 64; size as sent
+    struct slice slab;  // one reference: `room` bytes, the body, zeros up to a multiple of 8. Empty when there is no body and no room asked
+    uint8_t *slab_data; // writable view, until the slab is shared
     size_t room;
 };
 // message: views of one received message. room (may be NULL = 0): bytes to leave in front of the body, from the size of the header.

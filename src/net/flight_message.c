@@ -197,8 +197,12 @@ static struct slice info_encode(const struct flight_info *info, bool poll) {
     return s;
 }
 
-struct slice flight_info_encode(const struct flight_info *info) { return info_encode(info, false); }
-struct slice flight_poll_info_encode(const struct flight_info *info) { return info_encode(info, true); }
+struct slice flight_info_encode(const struct flight_info *info) {
+    return info_encode(info, false);
+}
+struct slice flight_poll_info_encode(const struct flight_info *info) {
+    return info_encode(info, true);
+}
 
 enum mink_code flight_info_decode(struct slice bytes, struct flight_info_view *out, struct error *e) {
     *out = (struct flight_info_view){0};

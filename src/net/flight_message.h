@@ -24,13 +24,21 @@ void flight_descriptor_deinit(struct flight_descriptor *d);
 struct slice flight_bytes_encode(const void *data, size_t size);
 enum mink_code flight_bytes_decode(struct slice bytes, const char *what, struct slice *out, struct error *e) MINK_MUST_CHECK; // a reference
 
-struct flight_action { char *type; struct slice body; };
+struct flight_action {
+    char *type;
+    struct slice body;
+};
 enum mink_code flight_action_decode(struct slice bytes, struct flight_action *out, struct error *e) MINK_MUST_CHECK;
 struct slice flight_action_encode(const char *type, const void *body, size_t body_size);
 void flight_action_deinit(struct flight_action *a);
 struct slice flight_action_type_encode(const char *type, const char *description);
 
-struct flight_endpoint { struct slice ticket; int64_t expires_ms; /* 0 = never */ const char *const *locations; uint32_t location_count; };
+struct flight_endpoint {
+    struct slice ticket;
+    int64_t expires_ms; /* 0 = never */
+    const char *const *locations;
+    uint32_t location_count;
+};
 struct flight_info {
     struct slice schema, app_metadata;
     const struct flight_descriptor *descriptor; // may be NULL
@@ -41,12 +49,20 @@ struct flight_info {
 struct slice flight_info_encode(const struct flight_info *info);
 struct slice flight_poll_info_encode(const struct flight_info *info); // finished: no descriptor, progress 1
 // At the client: the schema bytes and the tickets. Freed with flight_info_view_deinit.
-struct flight_info_view { struct slice schema, app_metadata; struct slice *tickets; uint32_t ticket_count; int64_t total_records; };
+struct flight_info_view {
+    struct slice schema, app_metadata;
+    struct slice *tickets;
+    uint32_t ticket_count;
+    int64_t total_records;
+};
 enum mink_code flight_info_decode(struct slice bytes, struct flight_info_view *out, struct error *e) MINK_MUST_CHECK;
 void flight_info_view_deinit(struct flight_info_view *v);
 
 // Handshake: what the client brought; user and password are set when the payload is a BasicAuth.
-struct flight_handshake { struct slice payload; char *user, *password; };
+struct flight_handshake {
+    struct slice payload;
+    char *user, *password;
+};
 enum mink_code flight_handshake_decode(struct slice bytes, struct flight_handshake *out, struct error *e) MINK_MUST_CHECK;
 struct slice flight_handshake_encode(const void *payload, size_t size);
 void flight_handshake_deinit(struct flight_handshake *h);

@@ -33,9 +33,7 @@ struct rpc_stream {
     struct error error; // once ended
 };
 
-static grpc_arg int_arg(const char *key, int value) {
-    return (grpc_arg){.type = GRPC_ARG_INTEGER, .key = (char *)key, .value.integer = value};
-}
+static grpc_arg int_arg(const char *key, int value) { return (grpc_arg){.type = GRPC_ARG_INTEGER, .key = (char *)key, .value.integer = value}; }
 
 struct rpc_client *rpc_client_new(const char *target, uint32_t message_bytes_max) {
     struct rpc_client *c = mem_new(struct rpc_client);
@@ -118,9 +116,7 @@ static bool step(struct rpc_stream *s, gpr_timespec until) {
     return true;
 }
 
-static gpr_timespec in_ms(uint32_t ms) {
-    return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(ms, GPR_TIMESPAN));
-}
+static gpr_timespec in_ms(uint32_t ms) { return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(ms, GPR_TIMESPAN)); }
 
 // ---- streams
 

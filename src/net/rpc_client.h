@@ -26,11 +26,13 @@ enum mink_code rpc_stream_half_close(struct rpc_stream *s, struct error *e) MINK
 enum rpc_event { RPC_MESSAGE, RPC_END, RPC_TIMEOUT };
 // The next message of the server; views stay valid until the next call on the stream. RPC_END: the call ended OK. Any other end is the error.
 // wait_ms UINT32_MAX = for ever, 0 = only what is there.
-enum mink_code rpc_stream_receive(struct rpc_stream *s, uint32_t wait_ms, enum rpc_event *event, const struct slices **message, struct error *e) MINK_MUST_CHECK;
+enum mink_code rpc_stream_receive(struct rpc_stream *s, uint32_t wait_ms, enum rpc_event *event, const struct slices **message,
+                                  struct error *e) MINK_MUST_CHECK;
 void rpc_stream_cancel(struct rpc_stream *s); // a waiting call returns CANCELLED
 void rpc_stream_close(struct rpc_stream *s);  // cancels what still runs; frees
 
 // One message each way.
-enum mink_code rpc_unary(struct rpc_client *c, const char *path, struct slice request, uint32_t timeout_ms, struct slice *response, struct error *e) MINK_MUST_CHECK;
+enum mink_code rpc_unary(struct rpc_client *c, const char *path, struct slice request, uint32_t timeout_ms, struct slice *response,
+                         struct error *e) MINK_MUST_CHECK;
 
 #endif

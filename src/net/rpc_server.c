@@ -210,7 +210,9 @@ void rpc_call_accept(struct rpc_call *c, const struct rpc_call_ops *ops, void *s
 }
 
 void *rpc_call_state(const struct rpc_call *c) { return c->state; }
-struct shard *rpc_call_shard(const struct rpc_call *c) { return c->lane->shard; }
+struct shard *rpc_call_shard(const struct rpc_call *c) {
+    return c->lane->shard;
+}
 
 struct slice rpc_call_header(const struct rpc_call *c, const char *key) {
     for (size_t i = 0; i < c->headers.count; i++) {
@@ -328,9 +330,7 @@ bool rpc_call_cancelled(const struct rpc_call *c) { return c->cancelled; }
 
 // ---- opening and closing
 
-static grpc_arg int_arg(const char *key, int value) {
-    return (grpc_arg){.type = GRPC_ARG_INTEGER, .key = (char *)key, .value.integer = value};
-}
+static grpc_arg int_arg(const char *key, int value) { return (grpc_arg){.type = GRPC_ARG_INTEGER, .key = (char *)key, .value.integer = value}; }
 
 // gRPC only says that it failed: listening once more ourselves gives the reason.
 static enum mink_code why_not_bound(const char *address, struct error *e) {
@@ -369,9 +369,9 @@ enum mink_code rpc_server_open(const struct rpc_server_config *config, struct rp
         int_arg(GRPC_ARG_KEEPALIVE_TIME_MS, 60000),
         int_arg(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000),
         int_arg(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1),
-        int_arg(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0), // or a silent follow is pinged twice and never again
-        int_arg(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10000), // the default makes ordinary clients "too many pings"
-        int_arg(GRPC_ARG_ALLOW_REUSEPORT, 0), // a second server on the port fails loudly
+        int_arg(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0),                                    // or a silent follow is pinged twice and never again
+        int_arg(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10000),                // the default makes ordinary clients "too many pings"
+        int_arg(GRPC_ARG_ALLOW_REUSEPORT, 0),                                                 // a second server on the port fails loudly
         int_arg(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE), // compression would hide size from limits
     };
     grpc_channel_args list = {.num_args = sizeof args / sizeof *args, .args = args};

@@ -28,18 +28,18 @@ struct rpc_call_ops {
 };
 
 struct rpc_method {
-    const char *path; // "/arrow.flight.protocol.FlightService/DoGet"
+    const char *path;                               // "/arrow.flight.protocol.FlightService/DoGet"
     void (*on_call)(void *ctx, struct rpc_call *c); // must accept it, at once
 };
 
 struct rpc_server_config {
-    const char *address;           // "127.0.0.1:8815", "[::]:0"
-    struct shard *const *shards;   // from rpc_shard_start; calls are spread over them
+    const char *address;         // "127.0.0.1:8815", "[::]:0"
+    struct shard *const *shards; // from rpc_shard_start; calls are spread over them
     uint32_t shard_count;
     const struct rpc_method *methods; // lives as long as the server
     uint32_t method_count;
     void *ctx;
-    uint32_t message_bytes_max;    // [64 MiB + 64 KiB]
+    uint32_t message_bytes_max; // [64 MiB + 64 KiB]
 };
 // UNAVAILABLE [ADDRESS_IN_USE] and INVALID [BAD_ADDRESS] name the address.
 enum mink_code rpc_server_open(const struct rpc_server_config *config, struct rpc_server **out, struct error *e) MINK_MUST_CHECK;

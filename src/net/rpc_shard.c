@@ -60,9 +60,7 @@ void rpc_start_batch(grpc_call *call, const grpc_op *ops, size_t count, struct r
 
 // ---- timers
 
-static bool timer_before(const struct timer *a, const struct timer *b) {
-    return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->order < b->order;
-}
+static bool timer_before(const struct timer *a, const struct timer *b) { return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->order < b->order; }
 
 static void place(struct rpc_shard *s, size_t at, struct timer *t) {
     s->heap[at] = t;
@@ -191,8 +189,8 @@ struct shard *rpc_shard_start(const char *name) {
     random_seed(&s->shard.random, seed);
     s->queue = grpc_completion_queue_create_for_next(NULL);
     s->wake_channel = grpc_lame_client_channel_create("wake", GRPC_STATUS_UNAVAILABLE, "only for wake-ups");
-    s->wake_call = grpc_channel_create_call(s->wake_channel, NULL, 0, s->queue, grpc_slice_from_static_string("/wake"), NULL,
-                                            gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+    s->wake_call =
+        grpc_channel_create_call(s->wake_channel, NULL, 0, s->queue, grpc_slice_from_static_string("/wake"), NULL, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
     s->wake.done = on_wake;
     s->thread = thread_start(name, shard_main, s);
     return &s->shard;

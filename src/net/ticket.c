@@ -38,9 +38,7 @@ enum mink_code table_ref_parse(const char *qualified, struct table_ref *out, str
     return MINK_OK;
 }
 
-void table_ref_print(const struct table_ref *r, char out[512]) {
-    snprintf(out, 512, r->suffix[0] ? "%s.%s$%s" : "%s.%s", r->database, r->name, r->suffix);
-}
+void table_ref_print(const struct table_ref *r, char out[512]) { snprintf(out, 512, r->suffix[0] ? "%s.%s$%s" : "%s.%s", r->database, r->name, r->suffix); }
 
 enum mink_code table_ref_from_path(char *const *path, uint32_t count, struct table_ref *out, const char **out_partition, struct error *e) {
     if (count != 2 && count != 3) {
@@ -150,7 +148,8 @@ static enum mink_code field_words(const struct json *o, const char *what, const 
         error_about(e, key, "array of strings", NULL);
         return MINK_INVALID;
     }
-    if (json_count(v) > max) return error_set(e, MINK_INVALID, "BAD_VALUE", "%s: %s has %zu entries, at most %" PRIu32 " are taken", what, key, json_count(v), max);
+    if (json_count(v) > max)
+        return error_set(e, MINK_INVALID, "BAD_VALUE", "%s: %s has %zu entries, at most %" PRIu32 " are taken", what, key, json_count(v), max);
     for (size_t i = 0; i < json_count(v); i++) {
         out[i] = json_text(json_at(v, i));
         if (out[i] == NULL) return error_set(e, MINK_INVALID, "BAD_VALUE", "%s: %s[%zu] is not a string", what, key, i);
@@ -175,15 +174,16 @@ static enum mink_code field_optional_string(const struct json *o, const char *wh
 
 // ---- ticket
 
-static const char *const ticket_keys[] = {"table", "partition", "bucket", "columns", "filter", "limit", "from", "until", "meta", "batch_bytes",
-                                          "compression", "heartbeat_ms", "snapshot", "lake", "as_of", "evolve", "cut", "exp", NULL};
+static const char *const ticket_keys[] = {"table",       "partition",    "bucket",   "columns", "filter", "limit",  "from", "until", "meta", "batch_bytes",
+                                          "compression", "heartbeat_ms", "snapshot", "lake",    "as_of",  "evolve", "cut",  "exp",   NULL};
 static const char *const compressions[] = {"none", "lz4", "zstd", NULL};
 static const enum codec compression_codecs[] = {CODEC_NONE, CODEC_LZ4_FRAME, CODEC_ZSTD};
 static const char *const lakes[] = {"union", "none", "only", NULL};
 static const char *const evolves[] = {"end", "keep", NULL};
 
 void ticket_init(struct ticket *t) {
-    *t = (struct ticket){.bucket = -1, .all_columns = true, .limit = -1, .batch_bytes = TICKET_BATCH_BYTES_DEFAULT, .heartbeat_ms = TICKET_HEARTBEAT_MS_DEFAULT};
+    *t =
+        (struct ticket){.bucket = -1, .all_columns = true, .limit = -1, .batch_bytes = TICKET_BATCH_BYTES_DEFAULT, .heartbeat_ms = TICKET_HEARTBEAT_MS_DEFAULT};
 }
 
 static enum mink_code ticket_shape(const struct json *o, const char *what, struct ticket *t, struct error *e) {
@@ -437,9 +437,10 @@ static enum mink_code exchange_fields(const struct json *o, struct exchange_comm
         struct table_ref table;
         MINK_TRY(field_table(s, "subscription", "table", &table, e));
         if (i == 0) x->shape.table = table;
-        else if (strcmp(table.database, x->shape.table.database) != 0 || strcmp(table.name, x->shape.table.name) != 0 || strcmp(table.suffix, x->shape.table.suffix) != 0)
-            return error_set(e, MINK_INVALID, "SEVERAL_TABLES", "subscribe[%zu] names %s.%s, the first one %s.%s: a stream has one schema, so one table", i, table.database,
-                             table.name, x->shape.table.database, x->shape.table.name);
+        else if (strcmp(table.database, x->shape.table.database) != 0 || strcmp(table.name, x->shape.table.name) != 0 ||
+                 strcmp(table.suffix, x->shape.table.suffix) != 0)
+            return error_set(e, MINK_INVALID, "SEVERAL_TABLES", "subscribe[%zu] names %s.%s, the first one %s.%s: a stream has one schema, so one table", i,
+                             table.database, table.name, x->shape.table.database, x->shape.table.name);
         struct subscription *out = &x->subscriptions[i];
         *out = (struct subscription){.bucket = -1};
         MINK_TRY(field_optional_string(s, "subscription", "partition", &out->partition, e));
@@ -476,7 +477,8 @@ static enum mink_code control_target(const struct json *v, struct control *c, st
     const char *what = control_names[c->kind];
     *out = (struct subscription){.bucket = -1};
     if (json_type(v) == JSON_INT && c->kind != CONTROL_SEEK) {
-        if (json_int(v) < 0 || json_int(v) > INT32_MAX) return error_set(e, MINK_INVALID, "BAD_VALUE", "%s: bucket %" PRId64 " is out of range", what, json_int(v));
+        if (json_int(v) < 0 || json_int(v) > INT32_MAX)
+            return error_set(e, MINK_INVALID, "BAD_VALUE", "%s: bucket %" PRId64 " is out of range", what, json_int(v));
         out->bucket = (int32_t)json_int(v);
         return MINK_OK;
     }
@@ -499,7 +501,8 @@ static enum mink_code control_fields(const struct json *o, struct control *c, st
     for (int i = 0; i < CONTROL_KIND_COUNT; i++) {
         const struct json *v = json_get(o, control_names[i]);
         if (v == NULL) continue;
-        if (value) return error_set(e, MINK_INVALID, "BAD_VALUE", "control message: %s and %s at once; send two messages", control_names[c->kind], control_names[i]);
+        if (value)
+            return error_set(e, MINK_INVALID, "BAD_VALUE", "control message: %s and %s at once; send two messages", control_names[c->kind], control_names[i]);
         value = v;
         c->kind = (enum control_kind)i;
     }
@@ -517,7 +520,8 @@ static enum mink_code control_fields(const struct json *o, struct control *c, st
     }
     size_t count = json_type(value) == JSON_ARRAY ? json_count(value) : 1;
     if (count == 0 || count > SUBSCRIPTIONS_MAX)
-        return error_set(e, MINK_INVALID, "BAD_VALUE", "control message: %s names %zu buckets, 1 to %d are taken", control_names[c->kind], count, SUBSCRIPTIONS_MAX);
+        return error_set(e, MINK_INVALID, "BAD_VALUE", "control message: %s names %zu buckets, 1 to %d are taken", control_names[c->kind], count,
+                         SUBSCRIPTIONS_MAX);
     c->targets = mem_new_array(struct subscription, count);
     for (size_t i = 0; i < count; i++) {
         MINK_TRY(control_target(json_type(value) == JSON_ARRAY ? json_at(value, i) : value, c, &c->targets[i], e));

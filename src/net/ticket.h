@@ -21,32 +21,34 @@
 
 enum ticket_from { FROM_EARLIEST, FROM_LATEST, FROM_OFFSET, FROM_TIME };
 enum ticket_until { UNTIL_NOW, UNTIL_OFFSET, UNTIL_NEVER };
-struct table_ref { char database[201], name[256], suffix[32]; }; // suffix: "", "changelog", "binlog"
+struct table_ref {
+    char database[201], name[256], suffix[32];
+}; // suffix: "", "changelog", "binlog"
 
 struct ticket {
     struct json *document; // NULL when the struct was filled in by hand for ticket_write
     struct table_ref table;
-    const char *partition;              // NULL = all
-    int32_t bucket;                     // -1 = all
-    const char **columns;               // the array is owned
+    const char *partition; // NULL = all
+    int32_t bucket;        // -1 = all
+    const char **columns;  // the array is owned
     uint32_t column_count;
     bool all_columns;
-    const char *filter;                 // NULL = none
-    int64_t limit;                      // -1 = none
+    const char *filter; // NULL = none
+    int64_t limit;      // -1 = none
     enum ticket_from from;
-    int64_t from_value;                 // offset, or ms since 1970
+    int64_t from_value; // offset, or ms since 1970
     enum ticket_until until;
     uint64_t until_offset;
     const char *meta[TICKET_META_MAX];
     uint32_t meta_count;
     uint32_t batch_bytes;
     enum codec compression;
-    uint32_t heartbeat_ms;              // 0 = off
+    uint32_t heartbeat_ms; // 0 = off
     bool snapshot;
-    const char *lake;                   // "only", "none", "union"; NULL = not said
-    bool as_of;                         // was given
+    const char *lake; // "only", "none", "union"; NULL = not said
+    bool as_of;       // was given
     bool evolve_keep;
-    int64_t expires_ms;                 // "exp"; 0 = never
+    int64_t expires_ms; // "exp"; 0 = never
 };
 void ticket_init(struct ticket *t); // defaults
 // Of a ticket, or of the command of a descriptor.
@@ -60,8 +62,8 @@ struct put_command {
     struct table_ref table;
     const char *partition;
     enum put_mode mode;
-    int32_t bucket;            // -1 = by the table
-    uint64_t writer;           // 0 = none
+    int32_t bucket;  // -1 = by the table
+    uint64_t writer; // 0 = none
     uint16_t writer_epoch;
     bool create_partition;
 };
@@ -79,9 +81,14 @@ void table_ref_print(const struct table_ref *r, char out[512]);
 enum mink_code put_sequence_parse(const void *json, size_t size, bool *has, uint32_t *sequence, struct error *e) MINK_MUST_CHECK;
 
 // ---- DoExchange
-struct subscription { const char *partition; int32_t bucket; enum ticket_from from; int64_t from_value; };
+struct subscription {
+    const char *partition;
+    int32_t bucket;
+    enum ticket_from from;
+    int64_t from_value;
+};
 struct exchange_command {
-    struct ticket shape;              // table, columns, filter, meta, compression, batch_bytes, heartbeat_ms
+    struct ticket shape;                // table, columns, filter, meta, compression, batch_bytes, heartbeat_ms
     struct subscription *subscriptions; // owned
     uint32_t subscription_count;
 };
@@ -93,8 +100,8 @@ const char *control_name(enum control_kind kind);
 struct control {
     struct json *document;
     enum control_kind kind;
-    const struct json *id;         // echoed; NULL = none
-    struct subscription *targets;  // owned; seek: from_value is the offset
+    const struct json *id;        // echoed; NULL = none
+    struct subscription *targets; // owned; seek: from_value is the offset
     uint32_t target_count;
     uint64_t credit;
 };

@@ -12,8 +12,8 @@
 
 // Written by hand from the protobuf encoding rules: field 1 "abc" (0a 03), field 2 five bytes (12 05), field 3 "{}" (1a 02), an unknown
 // varint field 9 (48 96 01), an unknown fixed64 field 10 (51 …), an unknown fixed32 field 11 (5d …), field 1000 ten bytes (c2 3e 0a).
-static const uint8_t whole[] = {0x0a, 0x03, 'a', 'b', 'c', 0x12, 0x05, 1, 2, 3, 4, 5, 0x1a, 0x02, '{', '}', 0x48, 0x96, 0x01, 0x51, 0, 0, 0, 0, 0, 0, 0, 0,
-                                0x5d, 0, 0, 0, 0, 0xc2, 0x3e, 0x0a, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19};
+static const uint8_t whole[] = {0x0a, 0x03, 'a', 'b', 'c', 0x12, 0x05, 1, 2, 3, 4,    5,    0x1a, 0x02, '{', '}', 0x48, 0x96, 0x01, 0x51, 0,  0,  0,
+                                0,    0,    0,   0,   0,   0x5d, 0,    0, 0, 0, 0xc2, 0x3e, 0x0a, 10,   11,  12,  13,   14,   15,   16,   17, 18, 19};
 
 static size_t room_of_64_per_header_byte(size_t header_size) { return 64 * header_size; }
 
@@ -74,7 +74,9 @@ static void expect_error(const uint8_t *data, size_t size, const char *text) {
 }
 
 static void malformed_messages_say_what_and_where(void **state) {
-    expect_error((const uint8_t *)"\xc2\x3e\x7f" "abc", 6, "FlightData is malformed: data_body is truncated at byte 3 of 6");
+    expect_error((const uint8_t *)"\xc2\x3e\x7f"
+                                  "abc",
+                 6, "FlightData is malformed: data_body is truncated at byte 3 of 6");
     expect_error((const uint8_t *)"\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11, "FlightData is malformed: truncated field at byte 11 of 11");
     expect_error((const uint8_t *)"\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", 11, "FlightData is malformed: truncated length at byte 11 of 11");
     expect_error((const uint8_t *)"\x10\x05", 2, "FlightData is malformed: known field with a wrong wire type at byte 2 of 2");
@@ -83,7 +85,15 @@ static void malformed_messages_say_what_and_where(void **state) {
 }
 
 static void the_last_of_a_repeated_field_wins(void **state) {
-    struct slices message = cut((const uint8_t *)"\x12\x01" "a" "\x12\x02" "bc" "\xc2\x3e\x01" "x" "\xc2\x3e\x02" "yz", 16, 100);
+    struct slices message = cut((const uint8_t *)"\x12\x01"
+                                                 "a"
+                                                 "\x12\x02"
+                                                 "bc"
+                                                 "\xc2\x3e\x01"
+                                                 "x"
+                                                 "\xc2\x3e\x02"
+                                                 "yz",
+                                16, 100);
     struct flight_data d;
     struct error e;
     assert_int_equal(flight_data_parse(&message, NULL, &d, &e), MINK_OK);

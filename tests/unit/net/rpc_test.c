@@ -154,9 +154,10 @@ static int open_all(void **state) {
     f->shards[0] = rpc_shard_start("rpc-0");
     f->shards[1] = rpc_shard_start("rpc-1");
     struct error e;
-    assert_int_equal(rpc_server_open(&(struct rpc_server_config){.address = "127.0.0.1:0", .shards = f->shards, .shard_count = 2, .methods = methods, .method_count = 3},
-                                     &f->server, &e),
-                     MINK_OK);
+    assert_int_equal(
+        rpc_server_open(&(struct rpc_server_config){.address = "127.0.0.1:0", .shards = f->shards, .shard_count = 2, .methods = methods, .method_count = 3},
+                        &f->server, &e),
+        MINK_OK);
     snprintf(f->address, sizeof f->address, "127.0.0.1:%d", rpc_server_port(f->server));
     f->client = rpc_client_new(f->address, 0);
     atomic_store(&closed_calls, 0);

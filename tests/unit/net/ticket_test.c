@@ -30,9 +30,10 @@ static void a_ticket_alone_has_the_defaults(void **state) {
 }
 
 static void every_field_is_read_and_written_back(void **state) {
-    static const char text[] = "{\"table\":\"shop.orders$changelog\",\"partition\":\"2026\",\"bucket\":3,\"columns\":[\"id\",\"amount\"],\"filter\":\"amount > 10\",\"limit\":5,"
-                               "\"from\":\"ts:17\",\"until\":\"never\",\"meta\":[\"_log_offset\"],\"batch_bytes\":65536,\"compression\":\"zstd\",\"heartbeat_ms\":0,"
-                               "\"snapshot\":true,\"lake\":\"none\",\"evolve\":\"keep\",\"exp\":99}";
+    static const char text[] =
+        "{\"table\":\"shop.orders$changelog\",\"partition\":\"2026\",\"bucket\":3,\"columns\":[\"id\",\"amount\"],\"filter\":\"amount > 10\",\"limit\":5,"
+        "\"from\":\"ts:17\",\"until\":\"never\",\"meta\":[\"_log_offset\"],\"batch_bytes\":65536,\"compression\":\"zstd\",\"heartbeat_ms\":0,"
+        "\"snapshot\":true,\"lake\":\"none\",\"evolve\":\"keep\",\"exp\":99}";
     struct ticket t;
     struct error e;
     assert_int_equal(parse(ticket_parse, text, &t, &e), MINK_OK);
@@ -71,7 +72,9 @@ static void offsets_are_numbers_or_text(void **state) {
 }
 
 static void bad_tickets_say_what_would_be_right(void **state) {
-    static const struct { const char *text, *reason, *message, *hint; } bad[] = {
+    static const struct {
+        const char *text, *reason, *message, *hint;
+    } bad[] = {
         {"{\"tabel\":\"a.b\"}", "UNKNOWN_KEY", NULL, "table"},
         {"{}", NULL, NULL, NULL},
         {"[]", "BAD_JSON", "ticket must be a JSON object", NULL},
@@ -89,12 +92,14 @@ static void bad_tickets_say_what_would_be_right(void **state) {
         assert_int_equal(parse(ticket_parse, bad[i].text, &t, &e), MINK_INVALID);
         if (bad[i].reason) assert_string_equal(e.reason, bad[i].reason);
         if (bad[i].message) assert_string_equal(e.message, bad[i].message);
-        if (bad[i].hint && strstr(e.hint, bad[i].hint) == NULL && strstr(e.message, bad[i].hint) == NULL) fail_msg("%s: %s; %s", bad[i].text, e.message, e.hint);
+        if (bad[i].hint && strstr(e.hint, bad[i].hint) == NULL && strstr(e.message, bad[i].hint) == NULL)
+            fail_msg("%s: %s; %s", bad[i].text, e.message, e.hint);
     }
 }
 
 static void put_commands_round_trip(void **state) {
-    static const char text[] = "{\"table\":\"shop.orders\",\"partition\":\"p\",\"mode\":\"append\",\"bucket\":1,\"writer\":7,\"writer_epoch\":2,\"create_partition\":false}";
+    static const char text[] =
+        "{\"table\":\"shop.orders\",\"partition\":\"p\",\"mode\":\"append\",\"bucket\":1,\"writer\":7,\"writer_epoch\":2,\"create_partition\":false}";
     struct put_command p;
     assert_int_equal(parse(put_command_parse, text, &p, NULL), MINK_OK);
     assert_int_equal(p.mode, PUT_APPEND);
@@ -128,7 +133,10 @@ static void sequences_are_whole_numbers(void **state) {
 static void subscriptions_are_of_one_table(void **state) {
     struct exchange_command x;
     struct error e;
-    assert_int_equal(parse(exchange_command_parse, "{\"subscribe\":[{\"table\":\"a.b\",\"bucket\":0,\"from\":\"latest\"},{\"table\":\"a.b\",\"bucket\":1,\"from\":9}],\"columns\":[\"x\"]}", &x, &e), MINK_OK);
+    assert_int_equal(
+        parse(exchange_command_parse,
+              "{\"subscribe\":[{\"table\":\"a.b\",\"bucket\":0,\"from\":\"latest\"},{\"table\":\"a.b\",\"bucket\":1,\"from\":9}],\"columns\":[\"x\"]}", &x, &e),
+        MINK_OK);
     assert_int_equal(x.subscription_count, 2);
     assert_int_equal(x.subscriptions[0].from, FROM_LATEST);
     assert_int_equal(x.subscriptions[1].from_value, 9);
