@@ -68,7 +68,7 @@ struct put {
     uint64_t bytes;                  // not yet durable
     uint32_t batches;
     struct ack ack;
-    bool half_closed, failed, closed;
+    bool half_closed, draining, failed, closed;
     struct error error;
     uint64_t error_batch;
     bool error_has_batch;
@@ -230,8 +230,11 @@ static void pump(struct put *p) {
     }
     collect(p);
     if (p->ack.any && !rpc_call_sending(p->call)) send_ack(p);
-    if (p->half_closed) {
-        if (p->batches == 0 && !p->ack.any && !rpc_call_sending(p->call)) flight_finish_ok(p->call);
+    if (p->half_closed || p->draining) {
+        if (p->batches || p->ack.any || rpc_call_sending(p->call)) return;
+        struct error e = {0};
+        if (!p->half_closed) error_set(&e, MINK_UNAVAILABLE, "NODE_DRAINING", "the node is going away; send what was not acknowledged to another one");
+        flight_finish(p->call, &e, NULL);
     } else if (!rpc_call_receiving(p->call) && p->bytes < p->server->config.put_bytes_max && p->batches < p->server->config.put_batches_max) {
         rpc_call_receive(p->call);
     }
@@ -416,7 +419,7 @@ static void on_message(struct rpc_call *c, const struct slices *message) {
         pump(p);
         return;
     }
-    if (p->failed) return;
+    if (p->failed || p->draining) return;
     struct flight_data d;
     bool is_batch = p->schema != NULL;
     enum mink_code code = flight_data_parse(message, room, &d, &e);
@@ -440,6 +443,13 @@ static void on_cancelled(struct rpc_call *c) {
     flight_finish(c, &e, NULL);
 }
 
+// What was taken in is acknowledged first.
+static void on_drain(struct rpc_call *c) {
+    struct put *p = rpc_call_state(c);
+    p->draining = true;
+    pump(p);
+}
+
 static void on_closed(struct rpc_call *c) {
     struct put *p = rpc_call_state(c);
     timer_stop(&p->grace);
@@ -447,7 +457,7 @@ static void on_closed(struct rpc_call *c) {
     settle(p);
 }
 
-static const struct rpc_call_ops ops = {on_message, on_sent, on_cancelled, NULL, on_closed};
+static const struct rpc_call_ops ops = {on_message, on_sent, on_cancelled, on_drain, on_closed};
 
 void flight_do_put(void *server, struct rpc_call *c) {
     struct put *p = mem_new(struct put);

@@ -4,6 +4,7 @@ import json
 import queue
 import threading
 import time
+import urllib.request
 
 import pyarrow as pa
 import pyarrow.flight as fl
@@ -112,6 +113,27 @@ def test_cancelling_ends_the_stream_at_once(client, server, table):
         with fails(fl.FlightCancelledError):
             f.next()
         assert time.monotonic() - begun < 5
+
+
+def open_scans(server):
+    with urllib.request.urlopen(f"http://{server.ready['http']}/metrics") as page:
+        return int(float(next(line.split()[1] for line in page.read().decode().splitlines() if line.startswith("mink_scans_open "))))
+
+
+def test_cancelled_scans_are_given_back(own_server):
+    with own_server.client() as c:
+        action(c, "create-table", ddl="CREATE TABLE shop.t (id BIGINT, s STRING)")
+        put(c, "shop.t", numbers(0, 1))
+        readers = [c.do_get(ticket("shop.t", until="never")) for _ in range(20)]
+        for r in readers:
+            r.read_chunk()
+        assert open_scans(own_server) == 20
+        for r in readers:
+            r.cancel()
+        until = time.monotonic() + 10
+        while open_scans(own_server) and time.monotonic() < until:
+            pass
+        assert open_scans(own_server) == 0
 
 
 def test_a_deadline_ends_a_follow(client, table):

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
 
-from conftest import acks, action, chunks, command, fails, get, numbers, path, put, ticket
+from conftest import Server, acks, action, chunks, command, fails, get, numbers, path, put, ticket
 
 
 def test_lines_of_the_readme(client):
@@ -103,15 +103,34 @@ def test_acknowledgements_are_cumulative_and_in_order(client, table):
     assert get(client, name).column("id").to_pylist() == list(range(5000))
 
 
-def test_one_batch_one_ack_a_thousand_times(client, table):
+def test_one_batch_one_ack_a_thousand_times(tmp_path):
     """Reading acknowledgements while writing never hangs (apache/arrow#34415)."""
-    name = table("id BIGINT, s STRING")
-    w, reader = client.do_put(path(name), numbers(0, 1).schema)
-    for i in range(1000):
-        w.write_batch(numbers(i, 1))
-        assert json.loads(reader.read().to_pybytes())["batch"] == i
-    w.close()
-    assert get(client, name).num_rows == 1000
+    server = Server(tmp_path, environment={"MINK_WAL_PUT_RATE": "-1"}).start()
+    with server.client() as c:
+        action(c, "create-table", ddl="CREATE TABLE shop.t (id BIGINT, s STRING)")
+        w, reader = c.do_put(path("shop.t"), numbers(0, 1).schema)
+        for i in range(1000):
+            w.write_batch(numbers(i, 1))
+            assert json.loads(reader.read().to_pybytes())["batch"] == i
+        w.close()
+        assert get(c, "shop.t").num_rows == 1000
+    assert server.stop() == 0
+
+
+def test_stopping_the_server_acknowledges_what_it_took(own_server):
+    with own_server.client() as c:
+        action(c, "create-table", ddl="CREATE TABLE shop.t (id BIGINT, s STRING)")
+        w, reader = c.do_put(path("shop.t"), numbers(0, 1).schema)
+        w.write_batch(numbers(0, 5))
+        assert json.loads(reader.read().to_pybytes())["rows"] == 5
+        assert own_server.stop() == 0
+        with fails(fl.FlightUnavailableError, "NODE_DRAINING"):
+            while True:
+                w.write_batch(numbers(5, 1))
+        try:
+            w.close()
+        except pa.ArrowException:
+            pass
 
 
 def test_twenty_thousand_batches_whose_acks_nobody_reads(client, table):
