@@ -103,7 +103,8 @@ static void plan_stream(struct trim_run *run, const struct table_def *d, uint64_
     struct node *n = run->jobs->n;
     struct catalog_stream s;
     if (!catalog_find_stream(n->catalog, stream_id, &s)) return;
-    uint64_t snapshot = UINT64_MAX;
+    // Without a snapshot (a log that was only ever committed by a takeover, by reference) nothing covers the writers in its headers.
+    uint64_t snapshot = 0;
     if (s.attachment.size) (void)!bucket_attachment_offset(s.attachment, &snapshot);
     struct trim_item item = {stream_id, UINT64_MAX, d->log_ttl_ms >= 0 ? now_ms - d->log_ttl_ms : INT64_MIN, d->retention_bytes};
     if (s.start < s.end) {

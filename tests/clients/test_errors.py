@@ -184,7 +184,7 @@ def test_truncated_bodies(raw, table):
     name = table("id BIGINT, s STRING")
     first, header, body = messages_of(name, numbers(0, 10))
     told = refused(raw, [first, wire.flight_data(header=header, body=body), wire.flight_data(header=header, body=body[:-8])], "[TRUNCATED_BODY]")
-    assert told["batch"] == 1 and told["acked"] == 0
+    assert told["batch"] == 1 and told["acked"] in (-1, 0)  # the first batch may still be on its way to the disk
     refused(raw, [first, wire.flight_data(header=header)], "[TRUNCATED_BODY]")
     whole = wire.flight_data(header=header, body=body)
     refused(raw, [first, whole[:-1]], "data_body is truncated")
