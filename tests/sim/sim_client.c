@@ -439,7 +439,8 @@ static void read_something(struct client *c) {
         open += r->live;
     }
     if (open > 6) return;
-    reader_open(reader_new(c, chance(c, 0.7) ? READER_ALL : READER_FOLLOW, (uint32_t)below(c, c->w->options.table_count)), h);
+    enum reader_kind kind = chance(c, 0.7) ? READER_ALL : READER_FOLLOW;
+    reader_open(reader_new(c, kind, (uint32_t)below(c, c->w->options.table_count)), h);
 }
 
 static void cancel_a_follower(struct client *c) {
@@ -509,7 +510,9 @@ static void flush(struct client *c) {
     if (!h) return;
     struct node_admin *a = mem_new(struct node_admin);
     static const char *const tables[TABLES_MAX] = {"t0", "t1", "t2"};
-    *a = (struct node_admin){.shard = sim_world(c->w->sim), .on_done = on_admin, .op = chance(c, 0.7) ? NODE_FLUSH : NODE_SYNC, .database = "sim", .table = tables[below(c, c->w->options.table_count)]};
+    *a = (struct node_admin){.shard = sim_world(c->w->sim), .on_done = on_admin, .database = "sim"};
+    a->op = chance(c, 0.7) ? NODE_FLUSH : NODE_SYNC; // one draw a statement: compilers evaluate operands in different orders
+    a->table = tables[below(c, c->w->options.table_count)];
     c->w->counts.flushes++;
     node_admin(h->node, a);
 }

@@ -125,7 +125,10 @@ static void start_host(struct world *w) {
     snprintf(name, sizeof name, "host%" PRIu64, h->number);
     h->process = sim_process_new(w->sim, name, w->options.shard_count, w->options.skew);
     h->front = sim_front_new(&w->disk, h->process);
-    if (!w->calm && chance(w, w->options.crash_call_fraction)) sim_front_crash_at(h->front, chance(w, 0.3) ? below(w, 30) : below(w, 400), chance(w, 0.5));
+    if (!w->calm && chance(w, w->options.crash_call_fraction)) {
+        uint64_t call = chance(w, 0.3) ? below(w, 30) : below(w, 400);
+        sim_front_crash_at(h->front, call, chance(w, 0.5));
+    }
     struct node_config config = {
         .objects = sim_front_store(h->front), .meta_log = sim_meta_log_new(w->db, h->process), .shards = sim_process_shards(h->process), .shard_count = w->options.shard_count,
         .work = sim_process_pool(h->process), .sole_process = true, .stream = w->options.stream, .defaults = {.bucket_num = 1}, .on_fatal = on_fatal, .ctx = h};
