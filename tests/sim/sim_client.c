@@ -628,7 +628,7 @@ static bool arrived(const struct reader *r) {
 }
 
 bool client_followers_arrive(struct client *c) {
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 1000; i++) { // a slow answer may be on its way still
         bool all = true;
         for (struct reader *r = c->readers; r; r = r->next) all &= arrived(r);
         if (all) return true;

@@ -69,7 +69,7 @@ bool client_rests(struct client *c);         // every retried append has ended
 void client_host_gone(struct client *c, struct sim_host *h);
 void client_read_all(struct client *c, struct sim_host *h);
 bool client_reads_done(struct client *c);
-bool client_followers_arrive(struct client *c); // those that run have read up to the high watermark, within a second
+bool client_followers_arrive(struct client *c); // those that run have read up to the high watermark, within 5 s
 struct node_table *world_table(struct sim_host *h, uint32_t table); // NULL when it cannot be found now
 
 // sim_check.c
