@@ -265,7 +265,8 @@ static void on_blocks(struct object_request *request) {
         return;
     }
     if (code == MINK_CORRUPT) log_error("read.corrupt", "again=no message=\"%s\"", e.message);
-    for (uint32_t i = 0; i < f->block_count && code == MINK_OK; i++) {
+    // The first one last: it is what is waited for, and a small cache keeps only the newest.
+    for (uint32_t i = f->block_count; i-- > 0 && code == MINK_OK;) {
         const struct object_block *b = &f->blocks[i];
         struct item *it = mem_new(struct item);
         it->id = f->id;
