@@ -327,7 +327,7 @@ def case_15():
         time.sleep(2)
         row("15", "10,000 buckets: create", created, "s", None, "< 10 s", first_append_to_each_s=opened, RSS_MB=mink.rss_mb(False), RSS_target="< 300 MB")
     folder = tempfile.mkdtemp(prefix="mink-bench-", dir=os.environ.get("MINK_BENCH_DIR"))
-    mink = Mink("file-nosync", folder=folder, commit__bytes="8GiB", commit__windows=100000, cache__tail="4GiB")
+    mink = Mink("file-nosync", folder=folder, commit__bytes="8GiB", commit__windows=20000, cache__tail="4GiB")
     mink.create("b.e", E_DDL)
     batches = [event_batch(10_000, i * 10_000) for i in range(50)] * (10 if QUICK else 20)
     put(mink.client(), fl.FlightDescriptor.for_path("b", "e"), batches)

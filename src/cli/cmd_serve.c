@@ -230,6 +230,7 @@ static enum mink_code start(struct server *s, struct error *e) {
                    .append_bytes_max = (uint64_t)config_number(c, "wal.append_bytes_max"),
                    .append_give_up_ms = (uint64_t)config_number(c, "wal.give_up"),
                    .commit_bytes = (uint64_t)config_number(c, "commit.bytes"),
+                   .commit_windows = (uint32_t)config_number(c, "commit.windows"),
                    .commit_age_ms = (uint64_t)config_number(c, "commit.age"),
                    .tail_cache_bytes = (uint64_t)config_number(c, "cache.tail"),
                    .block_cache_bytes = (uint64_t)config_number(c, "cache.blocks"),

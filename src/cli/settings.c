@@ -18,6 +18,7 @@ const struct config_option settings_options[] = {
     {"wal.append_bytes_max", CONFIG_BYTES, "256MiB", "unacknowledged bytes; beyond, appends are refused as overloaded", 1048576, 1.1e12},
     {"wal.give_up", CONFIG_DURATION, "60s", "a window that cannot be stored for so long ends the process's incarnation", 1000, 86400000},
     {"commit.bytes", CONFIG_BYTES, "256MiB", "the log's tail becomes stream objects at this size", 65536, 1.1e12},
+    {"commit.windows", CONFIG_INT, "500", "and after so many windows", 1, 20000},
     {"commit.age", CONFIG_DURATION, "5min", "and at this age", 100, 86400000},
     {"cache.tail", CONFIG_BYTES, "512MiB", "recent appends kept in memory", 1048576, 1.1e12},
     {"cache.blocks", CONFIG_BYTES, "1GiB", "blocks of objects kept in memory", 1048576, 1.1e12},
