@@ -40,7 +40,16 @@ static void answer_ready(void *ctx, struct http_answer *a) {
     buffer_put_u8(&a->body, '\n');
 }
 
-static const struct http_route routes[] = {{"/metrics", answer_metrics}, {"/healthz", answer_health}, {"/readyz", answer_ready}};
+// For whoever opens the port in a browser.
+static void answer_index(void *ctx, struct http_answer *a) {
+    a->content_type = "text/plain; charset=utf-8";
+    buffer_put_string(&a->body, "Mink " MINK_VERSION "\n\n"
+                                "/metrics   figures in the Prometheus text format\n"
+                                "/healthz   200 while the process runs\n"
+                                "/readyz    200 when it serves, else 503 with the reason\n");
+}
+
+static const struct http_route routes[] = {{"/", answer_index}, {"/metrics", answer_metrics}, {"/healthz", answer_health}, {"/readyz", answer_ready}};
 
 enum mink_code console_open(const struct console_config *config, struct console **out, struct error *e) {
     struct console *c = mem_new(struct console);

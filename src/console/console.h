@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// console.h: the HTTP port of a node: /metrics, /healthz, /readyz.
+// console.h: the HTTP port of a node: /metrics, /healthz, /readyz, and / which names them.
 //
 // Owner     Any thread. Answers are computed on the port's own thread, from what any thread may read.
 #ifndef MINK_CONSOLE_CONSOLE_H

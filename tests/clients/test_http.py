@@ -84,6 +84,17 @@ def test_health_and_readiness(server):
     assert status == 200 and int(headers["Content-Length"]) > 1000 and text == ""
 
 
+def test_the_index_names_every_page(server):
+    status, headers, text = fetch(server, "/")
+    assert status == 200 and headers["Content-Type"] == "text/plain; charset=utf-8" and text.startswith("Mink 0.1.0\n")
+    paths = [line.split()[0] for line in text.splitlines() if line.startswith("/")]
+    assert paths == ["/metrics", "/healthz", "/readyz"]
+    assert all(fetch(server, path)[0] == 200 for path in paths)
+    # The port's own list, in the hint of a 404, has nothing that the index leaves out.
+    _, _, text = fetch(server, "/metric")
+    assert json.loads(text)["error"]["hint"] == "known: " + ", ".join(["/", *paths])
+
+
 def test_what_is_not_there_is_named(server):
     status, _, text = fetch(server, "/metric")
     assert status == 404 and json.loads(text)["error"]["message"] == "there is nothing at /metric"
