@@ -38,18 +38,20 @@ static bool with_unit(const char *text, const struct unit *units, double *out) {
     char *end;
     errno = 0;
     double v = strtod(text, &end);
-    if (end == text || errno || !isfinite(v)) return false;
+    if (end == text || errno) return false;
     while (*end == ' ') end++;
     for (const struct unit *u = units; u->name; u++)
         if (strcasecmp(end, u->name) == 0) {
             *out = v * u->factor;
-            return true;
+            return isfinite(*out);
         }
     return false;
 }
 
 static bool parse(enum config_type type, const char *text, struct config_value *v) {
     char *end;
+    // strtod and its kin skip blanks and line breaks in front. Printed without quotes, such a number would not read back.
+    if (type != CONFIG_STRING && isspace((unsigned char)text[0])) return false;
     errno = 0;
     switch (type) {
     case CONFIG_STRING: return true;
@@ -168,6 +170,7 @@ enum mink_code config_read_text(struct config *c, const char *name, const char *
         struct cursor l = {at, stop ? stop : end};
         line++;
         at = stop ? stop + 1 : end;
+        if (memchr(l.at, 0, (size_t)(l.end - l.at))) return error_set(e, MINK_INVALID, "BAD_CONFIG", "%s, line %d: holds a zero character", name, line);
         if (line_is_over(&l)) continue;
         if (*l.at == '[') {
             l.at++;

@@ -115,6 +115,9 @@ static void a_mistake_is_told_with_its_place_and_what_would_be_right(void **stat
         {"threads = 99999999999999999999\n", "BAD_SETTING", "mink.toml, line 1: threads = \"99999999999999999999\" is not a whole number"},
         {"[wal]\nput_rate = nan\n", "BAD_SETTING", "mink.toml, line 2: wal.put_rate = \"nan\" is not a number"},
         {"[wal]\nput_rate = inf\n", "BAD_SETTING", "mink.toml, line 2: wal.put_rate = \"inf\" is not a number"},
+        {"threads = \"\\n5\"\n", "BAD_SETTING", "mink.toml, line 1: threads = \"\n5\" is not a whole number"},
+        {"gc.grace = \" 5s\"\n", "BAD_SETTING", "mink.toml, line 1: gc.grace = \" 5s\" is not a duration (250ms, 7d)"},
+        {"gc.grace = 1e308d\n", "BAD_SETTING", "mink.toml, line 1: gc.grace = \"1e308d\" is not a duration (250ms, 7d)"},
         {"[wal]\nsize_max = \"4 MibiB\"\n", "BAD_SETTING", "mink.toml, line 2: wal.size_max = \"4 MibiB\" is not a size (64MiB)"},
         {"[gc]\ngrace = \"soon\"\n", "BAD_SETTING", "mink.toml, line 2: gc.grace = \"soon\" is not a duration (250ms, 7d)"},
         {"[log]\njson = yes\n", "BAD_SETTING", "mink.toml, line 2: log.json = \"yes\" is not true or false"},
@@ -141,6 +144,17 @@ static void a_mistake_is_told_with_its_place_and_what_would_be_right(void **stat
     assert_string_equal(e.message, "MINK_THREADS: threads = 0 is outside 1 to 64");
     assert_int_equal(config_set(&c, "wal.linger", "5", "--wal.linger", &e), MINK_INVALID);
     assert_string_equal(e.message, "--wal.linger: unknown setting wal.linger; did you mean wal.linger_us?");
+    config_deinit(&c);
+}
+
+static void a_zero_character_is_refused(void **state) {
+    static const char text[] = "threads = 3\nstore = \"file:///a\0b\"\n";
+    struct config c = fresh();
+    struct error e;
+    assert_int_equal(config_read_text(&c, "mink.toml", text, sizeof text - 1, &e), MINK_INVALID);
+    assert_string_equal(e.reason, "BAD_CONFIG");
+    assert_string_equal(e.message, "mink.toml, line 2: holds a zero character");
+    assert_null(config_text(&c, "store"));
     config_deinit(&c);
 }
 
@@ -234,6 +248,7 @@ int main(void) {
         cmocka_unit_test(the_file_is_a_part_of_toml),
         cmocka_unit_test(units_are_spelled_as_people_do),
         cmocka_unit_test(a_mistake_is_told_with_its_place_and_what_would_be_right),
+        cmocka_unit_test(a_zero_character_is_refused),
         cmocka_unit_test(any_bytes_are_only_an_error),
         cmocka_unit_test(a_file_that_is_not_there_is_named),
         cmocka_unit_test(what_is_printed_reads_back),
